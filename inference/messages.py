@@ -1,0 +1,219 @@
+"""Every message between Berth's processes, in one place: plain data, importing nothing of the rest.
+
+A web process turns a request body into a `GenerationRequest` and submits it inside a `Job`. The worker
+answers with `Event`s. The n-th event of a generation has sequence number n, counted from 1; the event
+log and the group message carry the same number, so that a reader can see a gap.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from typing import Any, ClassVar, Literal
+
+JobKind = Literal["generate", "tokenize", "detokenize", "apply_template"]
+
+
+@dataclass(frozen=True, slots=True)
+class SamplingParams:
+    """How the next token is chosen; names and meanings are llama-server's."""
+
+    temperature: float = 0.8
+    top_k: int = 40
+    top_p: float = 0.95
+    min_p: float = 0.05
+    typical_p: float = 1.0
+    repeat_penalty: float = 1.0
+    repeat_last_n: int = 64
+    presence_penalty: float = 0.0
+    frequency_penalty: float = 0.0
+    seed: int = -1  # -1: a random one
+    logit_bias: tuple[tuple[int | str, float], ...] = ()  # a string biases each of its tokens
+    ignore_eos: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class GenerationRequest:
+    """What to generate. Exactly one of `prompt` and `messages` is given.
+
+    `prompt` is text, token ids, or a mix of both; `messages` goes through the model's chat template.
+    """
+
+    prompt: str | tuple[int | str, ...] | None = None
+    messages: tuple[dict[str, Any], ...] | None = None
+    sampling: SamplingParams = field(default_factory=SamplingParams)
+    max_tokens: int = -1  # -1: until the model stops or the context is full
+    stop: tuple[str, ...] = ()
+    stream: bool = False  # only a streaming request is told of parks
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> GenerationRequest:
+        prompt, messages, sampling = data["prompt"], data["messages"], dict(data["sampling"])
+        sampling["logit_bias"] = tuple((token, bias) for token, bias in sampling["logit_bias"])
+        return cls(
+            prompt=tuple(prompt) if isinstance(prompt, list) else prompt,
+            messages=None if messages is None else tuple(messages),
+            sampling=SamplingParams(**sampling),
+            max_tokens=data["max_tokens"],
+            stop=tuple(data["stop"]),
+            stream=data["stream"],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One piece of work for a worker. `body` is a GenerationRequest as a dict, or {"content": str},
+    {"tokens": [int]}, {"messages": [...]} for the other kinds."""
+
+    id: str  # also the generation's id
+    kind: JobKind
+    body: dict[str, Any]
+    reply_to: str  # the channel group of the web process that asked; "" when nobody listens
+    owner: str = ""  # a name for operators: user or API key, never text
+    submitted_at: float = 0.0  # seconds since the epoch
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self), separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, raw: str | bytes) -> Job:
+        return cls(**json.loads(raw))
+
+
+# --- events ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """The request passed every check; nothing of it is generated yet."""
+
+    kind: ClassVar[str] = "accepted"
+    prompt_tokens: int
+    seed: int  # the one that is used
+    max_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """It has a slot and its prompt is being processed."""
+
+    kind: ClassVar[str] = "started"
+    slot: int
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """One generated token. `text` can be empty: half a character, or text that may be a stop string."""
+
+    kind: ClassVar[str] = "token"
+    token: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Preempted:
+    kind: ClassVar[str] = "preempted"
+    slot: int  # -1: it had none yet
+    cause: str  # "pressure", "admission", "forced" or "decode" (llama_decode found no cells)
+    cells: int
+    bytes: int  # of host RAM taken
+
+
+@dataclass(frozen=True, slots=True)
+class Resumed:
+    kind: ClassVar[str] = "resumed"
+    slot: int
+    waited: float  # seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Timings:
+    """llama-server's timings, in milliseconds; time parked is in neither figure."""
+
+    cache_n: int = 0
+    prompt_n: int = 0
+    prompt_ms: float = 0.0
+    predicted_n: int = 0
+    predicted_ms: float = 0.0
+
+    def to_dict(self) -> dict[str, float]:
+        def per_token(ms: float, n: int) -> float:
+            return ms / n if n else 0.0
+
+        def per_second(ms: float, n: int) -> float:
+            return 1e3 * n / ms if ms else 0.0
+
+        return {
+            "cache_n": self.cache_n,
+            "prompt_n": self.prompt_n,
+            "prompt_ms": self.prompt_ms,
+            "prompt_per_token_ms": per_token(self.prompt_ms, self.prompt_n),
+            "prompt_per_second": per_second(self.prompt_ms, self.prompt_n),
+            "predicted_n": self.predicted_n,
+            "predicted_ms": self.predicted_ms,
+            "predicted_per_token_ms": per_token(self.predicted_ms, self.predicted_n),
+            "predicted_per_second": per_second(self.predicted_ms, self.predicted_n),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """The last event of a generation that went well. `text` is what was held back and is now certain."""
+
+    kind: ClassVar[str] = "finished"
+    stop_type: Literal["eos", "word", "limit", "cancelled"]
+    stopping_word: str
+    text: str
+    prompt_tokens: int
+    completion_tokens: int
+    truncated: bool  # the context was full
+    slot: int
+    timings: Timings
+    parks: int
+    parked_s: float
+    ttft_s: float  # from acceptance by the worker to the first token
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The last event of a generation that was refused (before Accepted) or broke (after it)."""
+
+    kind: ClassVar[str] = "failed"
+    status: int  # the HTTP status it deserves
+    type: str  # llama-server's error types: invalid_request_error, exceed_context_size_error, ...
+    message: str
+    extra: dict[str, Any] = field(default_factory=dict)  # such as n_prompt_tokens and n_ctx
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The reply to a job that is not a generation."""
+
+    kind: ClassVar[str] = "answer"
+    data: dict[str, Any]
+
+
+Event = Accepted | Started | Token | Preempted | Resumed | Finished | Failed | Answer
+TERMINAL = (Finished, Failed, Answer)
+_TYPES: dict[str, type[Any]] = {
+    c.kind: c for c in (Accepted, Started, Token, Preempted, Resumed, Finished, Failed, Answer)
+}
+
+
+def encode_event(event: Event) -> list[Any]:
+    """An event as a short list that JSON and msgpack can carry."""
+    if type(event) is Token:  # the hot one
+        return ["token", event.token, event.text]
+    return [event.kind, asdict(event)]
+
+
+def decode_event(data: list[Any]) -> Event:
+    if data[0] == "token":
+        return Token(data[1], data[2])
+    fields = data[1]
+    if data[0] == "finished":
+        fields = {**fields, "timings": Timings(**fields["timings"])}
+    return _TYPES[data[0]](**fields)  # type: ignore[no-any-return]

@@ -120,6 +120,7 @@ class Preempted:
     cause: str  # "pressure", "admission", "forced" or "decode" (llama_decode found no cells)
     cells: int
     bytes: int  # of host RAM taken
+    method: str = "swap"  # or "recompute": the cells were dropped and will be computed again
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,266 @@
+"""A thin, typed wrapper over llama.h through llama-cpp-python's low-level bindings.
+
+`Model` may be used from any thread; `Context` and `Sampler` belong to the thread that decodes.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from typing import Any
+
+import llama_cpp as lib
+import numpy as np
+import numpy.typing as npt
+
+FLASH_ATTENTION = {"auto": -1, "off": 0, "on": 1}
+
+Int32s = npt.NDArray[np.int32]
+
+
+class ModelError(Exception):
+    """The model, or a context over it, could not be made; the message says why in one line."""
+
+
+_errors: list[str] = []
+
+
+@lib.llama_log_callback  # type: ignore[untyped-decorator]
+def _log(level: int, text: bytes, _user_data: object) -> None:
+    """Keep llama.cpp's errors for our own messages and drop the rest."""
+    if level == 4:
+        _errors.append(text.decode("utf-8", "replace").strip())
+        del _errors[:-20]
+
+
+def _last_error(default: str) -> str:
+    reason = next((line for line in _errors if line), default)
+    return reason.split(": ", 1)[1] if reason.startswith("llama_") and ": " in reason else reason
+
+
+def usable_cpus() -> int:
+    """The cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+class Model:
+    """Weights and vocabulary. Raises ModelError when the file cannot be loaded."""
+
+    def __init__(self, path: str, gpu_layers: int = -1) -> None:
+        lib.llama_log_set(_log, None)
+        lib.llama_backend_init()
+        _errors.clear()
+        params = lib.llama_model_default_params()
+        params.n_gpu_layers = gpu_layers if gpu_layers >= 0 else 0x7FFFFFFF
+        self.path = path
+        self._model = lib.llama_model_load_from_file(path.encode(), params)
+        if not self._model:
+            raise ModelError(_last_error("llama.cpp could not load the file"))
+        if not lib.llama_model_has_decoder(self._model):
+            raise ModelError("the model has no decoder, so it cannot generate text")
+        self._vocab = lib.llama_model_get_vocab(self._model)
+        self.n_vocab: int = lib.llama_vocab_n_tokens(self._vocab)
+        self.n_ctx_train: int = lib.llama_model_n_ctx_train(self._model)
+        self.n_params: int = lib.llama_model_n_params(self._model)
+        self.size: int = lib.llama_model_size(self._model)
+        buffer = ctypes.create_string_buffer(256)
+        lib.llama_model_desc(self._model, buffer, 256)
+        self.desc = buffer.value.decode()
+        self.add_bos: bool = lib.llama_vocab_get_add_bos(self._vocab)
+        self._pieces: dict[int, bytes] = {}
+        self.eog = frozenset(t for t in range(self.n_vocab) if lib.llama_vocab_is_eog(self._vocab, t))
+
+    @property
+    def chat_template(self) -> str:
+        """The Jinja source of the model's chat template, "" when it has none."""
+        template = lib.llama_model_chat_template(self._model, None)
+        return template.decode("utf-8", "replace") if template else ""
+
+    @property
+    def bos(self) -> str:
+        return self._special(lib.llama_vocab_bos(self._vocab))
+
+    @property
+    def eos(self) -> str:
+        return self._special(lib.llama_vocab_eos(self._vocab))
+
+    def _special(self, token: int) -> str:
+        return "" if token < 0 else self.piece(token, special=True).decode("utf-8", "replace")
+
+    def tokenize(self, text: str, *, add_special: bool, parse_special: bool) -> list[int]:
+        """Token ids of `text`."""
+        raw = text.encode("utf-8", "surrogatepass")
+        size = len(raw) + 16
+        while True:
+            tokens = (lib.llama_token * size)()
+            n = lib.llama_tokenize(self._vocab, raw, len(raw), tokens, size, add_special, parse_special)
+            if n >= 0:
+                return tokens[:n]
+            size = -n
+
+    def piece(self, token: int, *, special: bool = False) -> bytes:
+        """The bytes of one token, which can be half a character. `special` shows control tokens too."""
+        cached = None if special else self._pieces.get(token)
+        if cached is not None:
+            return cached
+        size = 64
+        while True:
+            buffer = ctypes.create_string_buffer(size)
+            n = lib.llama_token_to_piece(self._vocab, token, buffer, size, 0, special)
+            if n >= 0:
+                break
+            size = -n
+        raw = buffer.raw[:n]
+        if not special:
+            self._pieces[token] = raw
+        return raw
+
+    def detokenize(self, tokens: list[int]) -> str:
+        return b"".join(self.piece(t, special=True) for t in tokens).decode("utf-8", "replace")
+
+    @property
+    def handle(self) -> Any:
+        return self._model
+
+    @property
+    def vocab(self) -> Any:
+        return self._vocab
+
+
+class Batch:
+    """The tokens of one decode: at most `capacity`, each in one sequence."""
+
+    def __init__(self, capacity: int) -> None:
+        self.n = 0
+        self._token = np.zeros(capacity, np.int32)
+        self._pos = np.zeros(capacity, np.int32)
+        self._seq = np.zeros(capacity, np.int32)
+        self._logits = np.zeros(capacity, np.int8)
+        self._n_seq = np.ones(capacity, np.int32)
+        # llama.h wants a pointer to each token's list of sequences; ours have one entry each.
+        self._seq_pointers = self._seq.ctypes.data + 4 * np.arange(capacity, dtype=np.uintp)
+        fields = dict(lib.llama_batch._fields_)
+        self.struct = lib.llama_batch(
+            0,
+            self._pointer(self._token, fields["token"]),
+            None,
+            self._pointer(self._pos, fields["pos"]),
+            self._pointer(self._n_seq, fields["n_seq_id"]),
+            self._pointer(self._seq_pointers, fields["seq_id"]),
+            self._pointer(self._logits, fields["logits"]),
+        )
+
+    @staticmethod
+    def _pointer(array: npt.NDArray[Any], kind: Any) -> Any:
+        return ctypes.cast(array.ctypes.data, kind)
+
+    def clear(self) -> None:
+        self.n = 0
+
+    def add(self, tokens: list[int], start: int, seq_id: int, logits: bool) -> int:
+        """Append `tokens` at positions from `start`; with `logits`, the last gives an output.
+
+        Returns the batch index of the last one.
+        """
+        i, j = self.n, self.n + len(tokens)
+        if j == i + 1:
+            self._token[i], self._pos[i] = tokens[0], start
+        else:
+            self._token[i:j] = tokens
+            self._pos[i:j] = np.arange(start, start + j - i, dtype=np.int32)
+        self._seq[i:j] = seq_id
+        self._logits[i:j] = 0
+        if logits:
+            self._logits[j - 1] = 1
+        self.n = j
+        return j - 1
+
+
+class Context:
+    """The KV cache and the graph over it: `n_ctx` cells shared by `n_seq_max` sequences.
+
+    Raises ModelError when it cannot be allocated.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        *,
+        n_ctx: int,
+        n_seq_max: int,
+        n_batch: int = 2048,
+        n_ubatch: int = 512,
+        n_threads: int = 0,
+        flash_attn: str = "auto",
+    ) -> None:
+        _errors.clear()
+        params = lib.llama_context_default_params()
+        params.n_ctx = n_ctx
+        params.n_batch = n_batch
+        params.n_ubatch = min(n_ubatch, n_batch)
+        params.n_seq_max = n_seq_max
+        params.n_outputs_max = n_seq_max
+        params.n_threads = params.n_threads_batch = n_threads or usable_cpus()
+        params.flash_attn_type = FLASH_ATTENTION[flash_attn]
+        params.kv_unified = True
+        params.no_perf = True
+        self.model = model
+        self._ctx = lib.llama_init_from_model(model.handle, params)
+        if not self._ctx:
+            raise ModelError(_last_error("llama.cpp could not allocate the context"))
+        self._memory = lib.llama_get_memory(self._ctx)
+        self.n_ctx: int = lib.llama_n_ctx(self._ctx)
+        self.n_batch: int = lib.llama_n_batch(self._ctx)
+
+    @property
+    def handle(self) -> Any:
+        return self._ctx
+
+    def decode(self, batch: Batch) -> int:
+        """Run one batch. 0: done. 1: no cells were found and nothing changed.
+
+        Raises ModelError for anything worse, after which the context is not to be used.
+        """
+        batch.struct.n_tokens = batch.n
+        status: int = lib.llama_decode(self._ctx, batch.struct)
+        if status not in (0, 1):
+            raise ModelError(f"llama_decode failed with {status}: {_last_error('no reason given')}")
+        return status
+
+    def logits(self, index: int) -> npt.NDArray[np.float32]:
+        """The logits of one batch index, n_vocab floats; valid until the next decode."""
+        pointer = lib.llama_get_logits_ith(self._ctx, index)
+        return np.ctypeslib.as_array(pointer, (self.model.n_vocab,))
+
+    def remove(self, seq_id: int) -> None:
+        """Release every cell of a sequence."""
+        lib.llama_memory_seq_rm(self._memory, seq_id, -1, -1)
+
+    def state(self, seq_id: int) -> npt.NDArray[np.uint8] | None:
+        """A copy of a sequence's KV state in host RAM; None when it cannot be saved."""
+        size: int = lib.llama_state_seq_get_size_ext(self._ctx, seq_id, 0)
+        if size == 0:
+            return None
+        data = np.empty(size, np.uint8)
+        written: int = lib.llama_state_seq_get_data_ext(self._ctx, _bytes(data), size, seq_id, 0)
+        return data if written == size else None
+
+    def state_size(self, seq_id: int) -> int:
+        """Bytes that `state` would take."""
+        return int(lib.llama_state_seq_get_size_ext(self._ctx, seq_id, 0))
+
+    def restore(self, seq_id: int, data: npt.NDArray[np.uint8]) -> bool:
+        """Put a saved state into free cells. False when there are not enough: nothing is held then."""
+        read: int = lib.llama_state_seq_set_data_ext(self._ctx, _bytes(data), data.size, seq_id, 0)
+        if read != data.size:
+            self.remove(seq_id)
+        return read == data.size
+
+    def close(self) -> None:
+        if self._ctx:
+            lib.llama_free(self._ctx)
+            self._ctx = None
+
+
+def _bytes(data: npt.NDArray[np.uint8]) -> Any:
+    return ctypes.cast(data.ctypes.data, ctypes.POINTER(ctypes.c_uint8))

@@ -1,0 +1,61 @@
+"""Reading one field of a request body strictly. A field that is absent or null takes its default; anything
+that is not as it must be raises RequestError (400) with the field's name in the message."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from inference.wire.errors import invalid
+
+INT32_MAX = 2**31 - 1
+Body = dict[str, Any]
+
+
+def json_object(body: Any) -> Body:
+    """The body itself, once it is known to be an object whose strings are all text."""
+    if not isinstance(body, dict):
+        raise invalid(None, "The request body must be a JSON object.")
+    try:
+        json.dumps(body, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise invalid(
+            None, "The request body holds half of a surrogate pair (\\ud800 to \\udfff), which is not text."
+        ) from None
+    return body
+
+
+def is_int(value: Any) -> bool:
+    return type(value) is int  # bool is a subclass of int, and true is not a number
+
+
+def is_token_id(value: Any) -> bool:
+    return is_int(value) and 0 <= value <= INT32_MAX
+
+
+def boolean(body: Body, name: str, default: bool = False) -> bool:
+    value = body.get(name)
+    if value is None:
+        return default
+    if not isinstance(value, bool):
+        raise invalid(name, f'"{name}" must be true or false.')
+    return value
+
+
+def integer(body: Body, name: str, default: int, low: int, high: int = INT32_MAX) -> int:
+    value = body.get(name)
+    if value is None:
+        return default
+    if not is_int(value) or not low <= value <= high:
+        raise invalid(name, f'"{name}" must be an integer from {low} to {high}.')
+    return int(value)
+
+
+def number(body: Body, name: str, default: float, low: float, high: float) -> float:
+    value = body.get(name)
+    if value is None:
+        return default
+    # NaN and the infinities fail the comparison.
+    if type(value) not in (int, float) or not low <= value <= high:
+        raise invalid(name, f'"{name}" must be a number from {low:g} to {high:g}.')
+    return float(value)

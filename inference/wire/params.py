@@ -1,0 +1,127 @@
+"""What all endpoints read in the same way: sampling, stop strings and the most tokens to generate."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from inference.messages import SamplingParams
+from inference.wire.errors import invalid
+from inference.wire.fields import INT32_MAX, Body, boolean, integer, is_int, is_token_id, number
+
+RANDOM_SEED = 2**32 - 1  # llama.cpp's own mark for "choose one"
+MAX_STOP_STRINGS = 16
+MAX_REPEAT_LAST_N = 2**20  # the sampler keeps a buffer of this many tokens
+_ALMOST_GREEDY = 1e-6  # dividing by less overflows a 32-bit float
+
+
+def sampling(body: Body, temperature: float, seed: int) -> SamplingParams:
+    """The sampling fields of a body; `temperature` and `seed` are the operator's defaults."""
+    d = SamplingParams()
+    temperature = number(body, "temperature", temperature, 0, 100)
+    return SamplingParams(
+        temperature=temperature if temperature >= _ALMOST_GREEDY else 0.0,
+        top_k=integer(body, "top_k", d.top_k, -1),
+        top_p=number(body, "top_p", d.top_p, 0, 1),
+        min_p=number(body, "min_p", d.min_p, 0, 1),
+        typical_p=number(body, "typical_p", d.typical_p, 0, 1),
+        repeat_penalty=_repeat_penalty(body, d.repeat_penalty),
+        repeat_last_n=integer(body, "repeat_last_n", d.repeat_last_n, -1, MAX_REPEAT_LAST_N),
+        presence_penalty=number(body, "presence_penalty", d.presence_penalty, -100, 100),
+        frequency_penalty=number(body, "frequency_penalty", d.frequency_penalty, -100, 100),
+        seed=_seed(body, seed),
+        logit_bias=_logit_bias(body),
+        ignore_eos=boolean(body, "ignore_eos", d.ignore_eos),
+    )
+
+
+def max_tokens(body: Body, default: int, *, low: int = -1) -> int:
+    """The first given of n_predict, max_completion_tokens and max_tokens; -1, no bound, means `default`."""
+    found = -1
+    for name in ("max_tokens", "max_completion_tokens", "n_predict"):
+        value = body.get(name)
+        if value is None:
+            continue
+        if not is_int(value) or value < -1 or -1 < value < low:
+            raise invalid(name, f'"{name}" must be an integer of at least {low}, or -1 for no bound.')
+        found = min(value, INT32_MAX)
+    return default if found == -1 else found
+
+
+def stop(body: Body) -> tuple[str, ...]:
+    """The strings before which the text ends."""
+    value = body.get("stop")
+    if value is None:
+        return ()
+    words = value if isinstance(value, list) else [value]
+    if len(words) > MAX_STOP_STRINGS or not all(isinstance(word, str) and word for word in words):
+        raise invalid(
+            "stop", f'"stop" must be a non-empty string or a list of at most {MAX_STOP_STRINGS} of them.'
+        )
+    return tuple(words)
+
+
+def include_usage(body: Body) -> bool:
+    """Whether the stream's last chunk is to tell the usage."""
+    options = body.get("stream_options")
+    if options is None:
+        return False
+    if not isinstance(options, dict):
+        raise invalid("stream_options", '"stream_options" must be an object.')
+    wanted = options.get("include_usage")
+    if wanted is not None and not isinstance(wanted, bool):
+        raise invalid("stream_options", '"stream_options.include_usage" must be true or false.')
+    return bool(wanted)
+
+
+def check_model(body: Body) -> None:
+    """Any name will do, as there is one model; but a name it must be."""
+    if not isinstance(body.get("model"), str | None):
+        raise invalid("model", '"model" must be a string.')
+
+
+def _repeat_penalty(body: Body, default: float) -> float:
+    """Logits are divided by it, so that zero and what rounds to it cannot be."""
+    return number(body, "repeat_penalty", default, 0.01, 100)
+
+
+def _seed(body: Body, default: int) -> int:
+    value = body.get("seed")
+    if value is None:
+        return default
+    if not is_int(value) or value < -1:
+        raise invalid("seed", '"seed" must be an integer from 0 to 4294967295, or -1 for a random one.')
+    seed = -1 if value == -1 else value % 2**32
+    return -1 if seed == RANDOM_SEED else int(seed)
+
+
+def _logit_bias(body: Body) -> tuple[tuple[int | str, float], ...]:
+    """{"15043": -1.5} or [[15043, -1.5], [" Hello", false]]; false forbids the token."""
+    value = body.get("logit_bias")
+    if value is None:
+        return ()
+    if isinstance(value, dict):
+        return tuple((_token_or_text(key), _bias(bias)) for key, bias in value.items())
+    if not isinstance(value, list) or not all(isinstance(pair, list) and len(pair) == 2 for pair in value):
+        raise invalid("logit_bias", '"logit_bias" must be an object or a list of [token, bias] pairs.')
+    for token, _ in value:
+        if not (is_token_id(token) or isinstance(token, str)):
+            raise invalid("logit_bias", '"logit_bias": a token must be given as its id or as text.')
+    return tuple((token, _bias(bias)) for token, bias in value)
+
+
+def _token_or_text(key: str) -> int | str:
+    """An object's keys are always strings: one of digits is an id."""
+    if not (key.isascii() and key.isdigit()):
+        return key
+    if len(key) > 10 or int(key) > INT32_MAX:
+        raise invalid("logit_bias", f'"logit_bias": {key} is too large for a token id.')
+    return int(key)
+
+
+def _bias(value: Any) -> float:
+    if value is False:
+        return -math.inf
+    if type(value) not in (int, float) or not -1e9 <= value <= 1e9:
+        raise invalid("logit_bias", '"logit_bias": a bias must be a finite number, or false to forbid a token.')
+    return float(value)

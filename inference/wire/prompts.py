@@ -1,0 +1,79 @@
+"""What to generate from: a completion's prompt, or a chat's messages."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from inference.wire.errors import invalid
+from inference.wire.fields import Body, is_token_id
+
+ROLES = ("system", "developer", "user", "assistant", "tool")
+_KEPT = ("name", "tool_calls", "tool_call_id")  # for the templates that know them
+Prompt = str | tuple[int | str, ...]
+
+
+def prompt(body: Body) -> Prompt:
+    """A text, a list of token ids, or a list of both; a list that holds just one of these stands for it."""
+    value = body.get("prompt")
+    if isinstance(value, list) and _holds_prompts(value):
+        if len(value) > 1:
+            raise invalid("prompt", '"prompt" must be one prompt: send several in requests of their own.')
+        value = value[0]
+    if isinstance(value, str):
+        return value
+    if value is None:
+        raise invalid("prompt", '"prompt" is required.')
+    if not isinstance(value, list):
+        raise invalid("prompt", '"prompt" must be a string or a list of token ids and strings.')
+    if not value:
+        raise invalid("prompt", '"prompt" must not be an empty list.')
+    for part in value:
+        if not (isinstance(part, str) or is_token_id(part)):
+            raise invalid("prompt", '"prompt" may list only token ids (integers of at least 0) and strings.')
+    return tuple(value)
+
+
+def _holds_prompts(values: list[Any]) -> bool:
+    """Whether a list is of prompts, not itself one: lists, or strings alone."""
+    return bool(values) and (
+        any(isinstance(value, list) for value in values) or all(isinstance(value, str) for value in values)
+    )
+
+
+def messages(body: Body) -> tuple[dict[str, Any], ...]:
+    """The conversation, each message's content flattened to one string."""
+    value = body.get("messages")
+    if not isinstance(value, list) or not value:
+        raise invalid("messages", '"messages" must be a non-empty list.')
+    return tuple(_message(message, f"messages[{i}]") for i, message in enumerate(value))
+
+
+def _message(message: Any, where: str) -> dict[str, Any]:
+    if not isinstance(message, dict):
+        raise invalid("messages", f'"{where}" must be an object.')
+    role = message.get("role")
+    if role not in ROLES:
+        raise invalid("messages", f'"{where}.role" must be one of {", ".join(ROLES)}.')
+    content = _content(message.get("content"), role, where)
+    flat = {"role": "system" if role == "developer" else role, "content": content}
+    return flat | {key: message[key] for key in _KEPT if message.get(key) is not None}
+
+
+def _content(content: Any, role: str, where: str) -> str:
+    if isinstance(content, str):
+        return content
+    if content is None and role == "assistant":
+        return ""
+    if not isinstance(content, list):
+        raise invalid("messages", f'"{where}.content" must be a string or a list of text parts.')
+    return "\n".join(_part(part, f"{where}.content[{i}]") for i, part in enumerate(content))
+
+
+def _part(part: Any, where: str) -> str:
+    if not isinstance(part, dict) or not isinstance(part.get("type"), str):
+        raise invalid("messages", f'"{where}" must be an object with a "type".')
+    if part["type"] != "text":
+        raise invalid("messages", f'"{where}" is of type "{part["type"]}": only text is supported here.')
+    if not isinstance(part.get("text"), str):
+        raise invalid("messages", f'"{where}.text" must be a string.')
+    return str(part["text"])

@@ -1,0 +1,247 @@
+"""What is kept: chats and their messages, generations and their parks, and API keys.
+
+Only web processes read and write these. A generation's row follows its events by way of the recorder,
+so it can lag a moment behind the stream; the live state is in `broker.occupancy`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+import uuid
+from datetime import datetime
+from typing import ClassVar
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.db import models
+from django.utils import timezone
+from django.utils.text import Truncator
+
+TITLE_LENGTH = 60  # characters of a title made from a message
+
+
+class Chat(models.Model):
+    """One person's conversation."""
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="chats")
+    title = models.CharField(max_length=200, blank=True)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+    updated_at = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        ordering = ("-updated_at", "-pk")
+        indexes = (
+            models.Index(fields=("user", "-updated_at")),
+            models.Index(fields=("-updated_at",)),
+            models.Index(fields=("-created_at",)),
+        )
+
+    def __str__(self) -> str:
+        return self.title or f"Chat {self.pk}"
+
+    @staticmethod
+    def title_for(text: str) -> str:
+        """A title made of the first words of `text`, on one line."""
+        return Truncator(" ".join(text.split())).chars(TITLE_LENGTH)
+
+    def history(self) -> list[dict[str, str]]:
+        """The conversation as the model reads it, oldest first, without answers that have no text yet."""
+        turns = self.messages.exclude(content="").order_by("pk").values_list("role", "content")
+        return [{"role": role, "content": content} for role, content in turns]
+
+
+class Message(models.Model):
+    """One turn of a chat. The assistant's is created empty with its generation; the recorder fills it."""
+
+    class Role(models.TextChoices):
+        SYSTEM = "system"
+        USER = "user"
+        ASSISTANT = "assistant"
+
+    chat = models.ForeignKey(Chat, on_delete=models.CASCADE, related_name="messages")
+    role = models.CharField(max_length=16, choices=Role)
+    content = models.TextField(blank=True)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+
+    class Meta:
+        ordering = ("pk",)
+        indexes = (models.Index(fields=("-created_at",)),)
+
+    def __str__(self) -> str:
+        return f"{self.get_role_display()} message {self.pk}"
+
+
+class ApiKeyQuerySet(models.QuerySet["ApiKey"]):
+    def usable(self) -> ApiKeyQuerySet:
+        """Those neither revoked nor expired."""
+        now = timezone.now()
+        return self.filter(models.Q(expires_at=None) | models.Q(expires_at__gt=now), revoked_at=None)
+
+    def with_key(self, plain: str) -> ApiKeyQuerySet:
+        """The row of this key, if there is one: `usable().with_key(plain).first()`."""
+        return self.filter(hash=ApiKey.hash_of(plain))
+
+    def create_key(
+        self, name: str, owner: User | None = None, *, expires_at: datetime | None = None
+    ) -> tuple[ApiKey, str]:
+        """A new key: its row, and the key itself, which is stored nowhere."""
+        row = ApiKey(name=name, owner=owner, expires_at=expires_at)
+        plain = row.generate()
+        row.save(force_insert=True, using=self.db)
+        return row, plain
+
+
+class ApiKey(models.Model):
+    """A program's key. It carries 256 random bits, so a bare hash is safe and can be looked up."""
+
+    name = models.CharField(max_length=100)
+    prefix = models.CharField(max_length=16, editable=False, help_text="The key's first characters.")
+    hash = models.CharField(max_length=64, unique=True, editable=False)
+    owner = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, null=True, blank=True, related_name="api_keys"
+    )
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+    last_used_at = models.DateTimeField(null=True, blank=True, editable=False)
+    expires_at = models.DateTimeField(null=True, blank=True, help_text="Empty: it does not expire.")
+    revoked_at = models.DateTimeField(null=True, blank=True, editable=False)
+    notices = models.BooleanField(
+        default=True,
+        help_text="Streams carry comments about parks and waiting. Off for clients that reject comments.",
+    )
+
+    objects: ClassVar[models.Manager[ApiKey]] = models.Manager.from_queryset(ApiKeyQuerySet)()
+
+    class Meta:
+        verbose_name = "API key"
+        verbose_name_plural = "API keys"
+        ordering = ("-created_at", "-pk")
+        indexes = (models.Index(fields=("-created_at",)),)
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.prefix}…)"
+
+    @staticmethod
+    def hash_of(plain: str) -> str:
+        """64 hex digits by which a key is found."""
+        return hashlib.sha256(plain.encode()).hexdigest()
+
+    def generate(self) -> str:
+        """Give this row a fresh key and return it; only its hash and its first characters stay."""
+        plain = f"sk-berth-{secrets.token_urlsafe(32)}"
+        self.prefix, self.hash = plain[:13], self.hash_of(plain)
+        return plain
+
+    @property
+    def is_usable(self) -> bool:
+        return self.revoked_at is None and (self.expires_at is None or self.expires_at > timezone.now())
+
+
+class Generation(models.Model):
+    """One request and how it went. `id.hex` is its id in Redis."""
+
+    class State(models.TextChoices):
+        QUEUED = "queued"
+        RUNNING = "running"
+        PARKED = "parked"
+        FINISHED = "finished"
+        CANCELLED = "cancelled"
+        FAILED = "failed"
+
+    class FinishReason(models.TextChoices):
+        STOP = "stop"
+        LENGTH = "length"
+        CANCELLED = "cancelled"
+
+    OVER = (State.FINISHED, State.CANCELLED, State.FAILED)
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    state = models.CharField(max_length=16, choices=State, default=State.QUEUED)
+    api = models.CharField(max_length=40, blank=True, help_text="The endpoint it came by.")
+    model = models.CharField(max_length=200, blank=True)
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, blank=True, related_name="generations"
+    )
+    api_key = models.ForeignKey(
+        ApiKey,
+        on_delete=models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="generations",
+        verbose_name="API key",
+    )
+    message = models.OneToOneField(
+        Message,
+        on_delete=models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="generation",
+        help_text="The assistant's message that it writes.",
+    )
+    stream = models.BooleanField(default=False)
+    prompt_tokens = models.PositiveIntegerField(null=True, blank=True)
+    completion_tokens = models.PositiveIntegerField(null=True, blank=True)
+    parks = models.PositiveIntegerField(default=0)
+    parked_s = models.FloatField("time parked (s)", default=0.0)
+    ttft_s = models.FloatField("time to first token (s)", null=True, blank=True)
+    finish_reason = models.CharField(max_length=16, choices=FinishReason, blank=True)
+    error = models.TextField(blank=True)
+    worker = models.CharField(max_length=100, blank=True)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+    started_at = models.DateTimeField(null=True, blank=True)
+    finished_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ("-created_at", "-pk")
+        indexes = (
+            models.Index(fields=("-created_at",)),
+            models.Index(fields=("state", "-created_at")),
+            models.Index(fields=("user", "-created_at")),
+            models.Index(fields=("api_key", "-created_at")),
+            models.Index(fields=("api", "-created_at")),
+            models.Index(fields=("model", "-created_at")),
+            models.Index(fields=("finish_reason", "-created_at")),
+        )
+
+    def __str__(self) -> str:
+        return f"Generation {self.id.hex[:8]}"
+
+    @property
+    def is_over(self) -> bool:
+        """Nothing more will come of it."""
+        return self.state in self.OVER
+
+
+class Preemption(models.Model):
+    """One park of a generation, and its resume if there was one."""
+
+    class Cause(models.TextChoices):
+        PRESSURE = "pressure"
+        ADMISSION = "admission"
+        FORCED = "forced"
+        DECODE = "decode"
+
+    class Kind(models.TextChoices):
+        SWAP = "swap"
+        RECOMPUTE = "recompute"
+
+    generation = models.ForeignKey(Generation, on_delete=models.CASCADE, related_name="preemptions")
+    slot = models.IntegerField(default=-1, help_text="-1: it had none yet.")
+    cause = models.CharField(max_length=16, choices=Cause, blank=True)
+    kind = models.CharField(max_length=16, choices=Kind, default=Kind.SWAP)
+    cells = models.PositiveIntegerField(default=0)
+    bytes = models.PositiveBigIntegerField("host RAM (bytes)", default=0)
+    parked_at = models.DateTimeField()
+    resumed_at = models.DateTimeField(null=True, blank=True)
+    waited_s = models.FloatField("waited (s)", null=True, blank=True)
+
+    class Meta:
+        ordering = ("-parked_at", "-pk")
+        indexes = (models.Index(fields=("-parked_at",)), models.Index(fields=("cause", "-parked_at")))
+        constraints = (
+            # A park is known by its time, so that a record which comes twice makes one row.
+            models.UniqueConstraint(fields=("generation", "parked_at"), name="one_row_a_park"),
+        )
+
+    def __str__(self) -> str:
+        return f"Park of {self.generation_id.hex[:8]} at {self.parked_at:%Y-%m-%d %H:%M:%S}"

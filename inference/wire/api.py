@@ -26,7 +26,7 @@ class Encoder(Protocol):
         ...
 
     def result(self, events: Sequence[Event]) -> dict[str, Any]:
-        """The body of the non-streaming answer, from all events; raises RequestError if they end in Failed."""
+        """The non-streaming answer's body, from all events; raises RequestError if they end in Failed."""
         ...
 
     def failure(self, error: RequestError) -> bytes:

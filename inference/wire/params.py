@@ -35,7 +35,7 @@ def sampling(body: Body, temperature: float, seed: int) -> SamplingParams:
     )
 
 
-def max_tokens(body: Body, default: int, *, low: int = -1) -> int:
+def max_tokens(body: Body, default: int, *, low: int) -> int:
     """The first given of n_predict, max_completion_tokens and max_tokens; -1, no bound, means `default`."""
     found = -1
     for name in ("max_tokens", "max_completion_tokens", "n_predict"):
@@ -123,5 +123,7 @@ def _bias(value: Any) -> float:
     if value is False:
         return -math.inf
     if type(value) not in (int, float) or not -1e9 <= value <= 1e9:
-        raise invalid("logit_bias", '"logit_bias": a bias must be a finite number, or false to forbid a token.')
+        raise invalid(
+            "logit_bias", '"logit_bias": a bias must be a finite number, or false to forbid a token.'
+        )
     return float(value)

@@ -56,7 +56,7 @@ _NEUTRAL: dict[str, tuple[Callable[[Any], bool], str]] = {
 
 # llama-server's chain without the samplers that the table above keeps neutral.
 _CHAIN = ["penalties", "top_k", "typ_p", "top_p", "min_p", "temperature"]
-_ALWAYS_NEUTRAL = {"dry", "top_n_sigma", "xtc", "adaptive_p"}
+_ALWAYS_NEUTRAL = ("dry", "top_n_sigma", "xtc", "adaptive_p")
 _CHAIN_LETTERS = "ekypmt"
 _NEUTRAL_LETTERS = "dsxa"
 

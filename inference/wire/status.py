@@ -1,0 +1,101 @@
+"""The state of the service, from the workers' occupancy snapshots: /health, /slots, /props and /v1/models.
+
+Nothing here tells whose a generation is, or any of its text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import PurePath
+from typing import Any
+
+from inference.messages import SamplingParams
+from inference.wire import llamacpp
+from inference.wire.api import Defaults
+from inference.wire.errors import RequestError
+
+Snapshot = dict[str, Any]
+
+
+def health(snapshots: Sequence[Snapshot]) -> tuple[int, dict[str, Any]]:
+    """HTTP status and body of GET /health: 200 as soon as one worker is ready."""
+    try:
+        _ready(snapshots)
+    except RequestError as error:
+        return error.status, llamacpp.error_body(error)
+    return 200, {"status": "ok"}
+
+
+def slots(snapshots: Sequence[Snapshot]) -> list[dict[str, Any]]:
+    """The body of GET /slots. Ids are unique within a worker."""
+    return [
+        {
+            "id": slot["id"],
+            "worker": snapshot["worker"],
+            "n_ctx": snapshot["n_ctx_seq"],
+            "speculative": False,
+            "is_processing": slot["state"] != "idle",
+            "is_preempted": slot["state"] == "parked",
+            "state": slot["state"],
+            "n_cells": slot["cells"],
+            "n_prompt_tokens": slot["n_prompt_tokens"],
+            "n_prompt_tokens_processed": slot["n_prompt_processed"],
+            "n_decoded": slot["n_decoded"],
+            "tokens_per_second": slot["tokens_per_second"],
+            "n_preempted": slot["parks"],
+        }
+        for snapshot in snapshots
+        for slot in snapshot["slots"]
+    ]
+
+
+def props(snapshots: Sequence[Snapshot], defaults: Defaults) -> dict[str, Any]:
+    """The body of GET /props; raises RequestError (503) while no worker is ready."""
+    ready = _ready(snapshots)
+    model = ready["model"]
+    sampling = SamplingParams(temperature=defaults.temperature, seed=defaults.seed)
+    limits = {"max_tokens": defaults.max_tokens, "n_predict": defaults.max_tokens}
+    return {
+        "default_generation_settings": {
+            "params": llamacpp.sampling_settings(sampling) | limits,
+            "n_ctx": ready["n_ctx_seq"],
+        },
+        "total_slots": sum(len(snapshot["slots"]) for snapshot in snapshots),
+        "model_alias": model["alias"],
+        "model_path": PurePath(model["path"]).name,  # its folder is the operator's business
+        "modalities": {"vision": False, "audio": False},
+        "chat_template": model["chat_template"],
+        "build_info": "berth",
+    }
+
+
+def models(snapshots: Sequence[Snapshot]) -> dict[str, Any]:
+    """The body of GET /v1/models: each model that a worker has, once."""
+    found = {s["model"]["alias"]: _model(s) for s in snapshots if s["state"] == "ready"}
+    return {"object": "list", "data": list(found.values())}
+
+
+def _model(snapshot: Snapshot) -> dict[str, Any]:
+    model = snapshot["model"]
+    return {
+        "id": model["alias"],
+        "object": "model",
+        "created": int(snapshot["started_at"]),
+        "owned_by": "berth",
+        "meta": {
+            "desc": model["desc"],
+            "n_vocab": model["n_vocab"],
+            "n_ctx": snapshot["n_ctx_seq"],
+            "n_ctx_train": model["n_ctx_train"],
+            "n_params": model["n_params"],
+            "size": model["size"],
+        },
+    }
+
+
+def _ready(snapshots: Sequence[Snapshot]) -> Snapshot:
+    for snapshot in snapshots:
+        if snapshot["state"] == "ready":
+            return snapshot
+    loading = any(snapshot["state"] == "loading" for snapshot in snapshots)
+    raise RequestError(503, "", "Loading model" if loading else "No worker is running.")

@@ -1,0 +1,98 @@
+"""Turns of a chat: what the model reads of it, how a turn begins, and what is said when one ends."""
+
+from __future__ import annotations
+
+import time
+
+from django.conf import settings
+from django.contrib.auth.models import AbstractUser
+from django.db import transaction
+from django.utils import timezone
+from redis.exceptions import RedisError
+
+from inference.broker import jobs
+from inference.messages import GenerationRequest, Job, SamplingParams
+from inference.models import Chat, Generation, Message
+
+API = "chat"  # how generations of these pages are named among those of the API
+TOO_LONG = "This chat is too long for the model. Shorten the message, or start a new chat."
+CONTEXT_FULL = "The model's context is full. Start a new chat to go on."
+AT_LIMIT = "Cut off at the length limit."
+STOPPED = "Stopped."
+UNREACHABLE = "the model can't be reached"
+
+
+class Busy(Exception):
+    """The chat is still being answered."""
+
+
+def history(chat: Chat) -> list[dict[str, str]]:
+    """Pairs of question and answer, then the question that is open. Questions left without an answer are
+    dropped, since the chat templates of many models insist that the roles alternate."""
+    turns: list[dict[str, str]] = []
+    for turn in chat.history():
+        if turns and turns[-1]["role"] == turn["role"] == Message.Role.USER:
+            turns.pop()
+        turns.append(turn)
+    return turns
+
+
+def begin(chat: Chat, user: AbstractUser, text: str) -> list[Message]:
+    """Keep `text` and ask for its answer: the two new messages. Raises Busy.
+
+    With Redis away the message is kept all the same, and its generation has failed.
+    """
+    with transaction.atomic():
+        Chat.objects.select_for_update().get(pk=chat.pk)
+        if Generation.objects.filter(message__chat=chat).exclude(state__in=Generation.OVER).exists():
+            raise Busy
+        question = chat.messages.create(role=Message.Role.USER, content=text)
+        answer = chat.messages.create(role=Message.Role.ASSISTANT)
+        generation = Generation.objects.create(
+            api=API, model=settings.BERTH.alias, user=user, message=answer, stream=True
+        )
+        chat.save(update_fields=["updated_at"])
+    request = GenerationRequest(
+        messages=tuple(history(chat)),
+        sampling=SamplingParams(temperature=settings.BERTH.temp, seed=settings.BERTH.seed),
+        max_tokens=settings.BERTH.n_predict,
+        stream=True,
+    )
+    job = Job(
+        generation.id.hex, "generate", request.to_dict(), "", owner=user.get_username(), submitted_at=time.time()
+    )
+    try:
+        jobs.submit_sync(job, {})
+    except (RedisError, OSError):
+        fail(generation, UNREACHABLE)
+    return [question, answer]
+
+
+def fail(generation: Generation, error: str) -> None:
+    generation.state, generation.error, generation.finished_at = Generation.State.FAILED, error, timezone.now()
+    generation.save(update_fields=["state", "error", "finished_at"])
+
+
+def failure(error: str) -> str:
+    """What a person reads of an error, and what to do."""
+    if "context size" in error:
+        return TOO_LONG
+    return f"No answer: {error or 'something broke'}. Your message is kept; send it again."
+
+
+def ending(finish_reason: str, completion_tokens: int | None) -> str:
+    """What a person reads under an answer that ended well; "" for a plain end."""
+    if finish_reason == Generation.FinishReason.CANCELLED:
+        return STOPPED
+    if finish_reason == Generation.FinishReason.LENGTH:
+        return AT_LIMIT if completion_tokens == settings.BERTH.n_predict else CONTEXT_FULL
+    return ""
+
+
+def note(generation: Generation) -> str:
+    """The line under the answer of a generation that is over."""
+    if generation.state == Generation.State.FAILED:
+        return failure(generation.error)
+    if generation.state == Generation.State.CANCELLED:
+        return STOPPED
+    return ending(generation.finish_reason, generation.completion_tokens)

@@ -1,0 +1,101 @@
+/** One answer on its way: its event stream in, its text and its state line out. */
+
+import { duration } from "./time.js";
+
+const KINDS = ["waiting", "accepted", "started", "token", "text", "preempted", "resumed", "finished", "failed"];
+
+export class Answer {
+  /** `element` is a message with data-events; `painted()` runs after each change, `over()` once at the end. */
+  constructor(element, { painted, over }) {
+    this.element = element;
+    this.stopUrl = element.dataset.stop;
+    this.painted = painted;
+    this.over = over;
+    this.text = element.querySelector(".text").appendChild(document.createTextNode(""));
+    this.said = element.querySelector(".said");
+    this.seconds = element.querySelector(".seconds");
+    this.buffer = "";
+    this.frame = 0;
+    this.timer = 0;
+    this.state = "waiting";
+    this.line = this.said.textContent;
+    this.source = new EventSource(element.dataset.events);
+    for (const kind of KINDS) {
+      this.source.addEventListener(kind, (event) => this.take(kind, JSON.parse(event.data)));
+    }
+    this.source.onopen = () => this.say(this.line);
+    this.source.onerror = () => this.broken();
+  }
+
+  take(kind, data) {
+    switch (kind) {
+      case "waiting":
+        return this.become("waiting", data.reason);
+      case "accepted":
+        return this.become("waiting", "Waiting for a place…");
+      case "started":
+        return this.become("reading", "Reading…");
+      case "token":
+        return this.write(data);
+      case "text": // the whole text at once, out of the database
+        this.text.data = this.buffer = "";
+        return this.write(data);
+      case "preempted":
+        return this.become("parked", "Paused while another chat finishes", data.waited);
+      case "resumed":
+        return this.text.length || this.buffer ? this.become("writing", "") : this.become("reading", "Reading…");
+      case "finished":
+      case "failed":
+        this.write(data.text ?? "");
+        return this.end(kind, data.note);
+    }
+  }
+
+  write(text) {
+    if (!text) return;
+    if (this.state !== "writing") this.become("writing", "");
+    this.buffer += text;
+    this.frame ||= requestAnimationFrame(() => this.paint());
+  }
+
+  /** However fast tokens come, the page is touched once a frame. */
+  paint() {
+    this.frame = 0;
+    this.text.appendData(this.buffer);
+    this.buffer = "";
+    this.painted();
+  }
+
+  /** A new state with its line; with `waited`, seconds are counted on from there. */
+  become(state, line, waited = null) {
+    clearInterval(this.timer);
+    this.state = this.element.dataset.state = state;
+    this.line = line;
+    this.seconds.textContent = "";
+    if (waited !== null) {
+      const since = performance.now() - waited * 1000;
+      const count = () => (this.seconds.textContent = duration((performance.now() - since) / 1000));
+      this.timer = setInterval(count, 1000);
+      count();
+    }
+    this.say(line);
+  }
+
+  say(line) {
+    if (this.said.textContent !== line) this.said.textContent = line;
+    this.painted();
+  }
+
+  broken() {
+    if (this.source.readyState === EventSource.CLOSED) this.end("failed", "This answer can't be followed any more. Reload the page.");
+    else this.say("Connection lost. Reconnecting…");
+  }
+
+  end(state, note) {
+    this.source.close();
+    cancelAnimationFrame(this.frame);
+    this.paint();
+    this.become(state, note);
+    this.over();
+  }
+}

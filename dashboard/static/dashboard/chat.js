@@ -1,0 +1,105 @@
+/** The chat page: sending, stopping, and following the answer that is on its way. */
+
+import { Answer } from "./answer.js";
+import { Follower } from "./scroll.js";
+
+const $ = (id) => document.getElementById(id);
+const [form, text, send, stop, messages, error] = ["composer", "text", "send", "stop", "messages", "error"].map($);
+const view = new Follower($("scroll"), $("latest"));
+const token = form.elements.csrfmiddlewaretoken.value;
+let answer = null;
+let sending = false;
+
+/** POST and return the JSON; throws an Error whose message can be shown. */
+async function post(url, fields = {}) {
+  let response;
+  try {
+    const headers = { Accept: "application/json", "X-CSRFToken": token };
+    response = await fetch(url, { method: "POST", headers, body: new URLSearchParams(fields) });
+  } catch {
+    throw new Error("The server can't be reached. Your text is still here; try again.");
+  }
+  const isJson = response.headers.get("Content-Type")?.includes("json");
+  if (response.ok && isJson) return response.json();
+  if (isJson) throw new Error((await response.json()).error);
+  if (response.redirected || response.status === 403) throw new Error("You have been signed out. Reload the page and sign in again.");
+  throw new Error("The server could not take this. Try again in a moment.");
+}
+
+function complain(message) {
+  error.textContent = message;
+  error.hidden = !message;
+}
+
+function refresh() {
+  stop.hidden = answer === null;
+  send.hidden = answer !== null;
+  send.disabled = sending;
+}
+
+function follow() {
+  const element = messages.querySelector("[data-events]");
+  if (!element) return;
+  stop.disabled = false;
+  answer = new Answer(element, {
+    painted: () => view.keep(),
+    over() {
+      answer = null;
+      delete element.dataset.events;
+      if (document.activeElement === stop) text.focus();
+      refresh();
+    },
+  });
+  refresh();
+}
+
+form.addEventListener("submit", async (event) => {
+  event.preventDefault();
+  if (sending || answer !== null || !text.value.trim()) return;
+  sending = true;
+  complain("");
+  refresh();
+  try {
+    const reply = await post(form.action, { text: text.value });
+    text.value = "";
+    if (reply.url) return location.assign(reply.url);
+    messages.insertAdjacentHTML("beforeend", reply.html); // rendered and escaped by the server
+    first(document.querySelector("#chat-list [aria-current]")?.parentElement);
+    view.toEnd();
+    follow();
+  } catch (problem) {
+    complain(problem.message);
+  }
+  sending = false;
+  refresh();
+});
+
+/** The list is newest first. */
+function first(item) {
+  item?.parentElement.prepend(item);
+}
+
+text.addEventListener("keydown", (event) => {
+  if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+  event.preventDefault();
+  form.requestSubmit();
+});
+
+stop.addEventListener("click", async () => {
+  stop.disabled = true;
+  complain("");
+  try {
+    await post(answer.stopUrl);
+  } catch (problem) {
+    stop.disabled = false;
+    complain(problem.message);
+  }
+});
+
+$("show-chats").addEventListener("click", (event) => {
+  const open = $("chats").classList.toggle("open");
+  event.currentTarget.setAttribute("aria-expanded", String(open));
+});
+
+view.toEnd();
+follow();

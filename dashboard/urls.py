@@ -1,0 +1,12 @@
+from django.urls import path
+
+from . import views
+
+urlpatterns = [
+    path("", views.chat, name="chat"),
+    path("chats/", views.create, name="chats"),
+    path("chats/<int:pk>/", views.chat, name="chat"),
+    path("chats/<int:pk>/messages", views.send, name="send"),
+    path("generations/<uuid:pk>/stop", views.stop, name="stop"),
+    path("monitor/", views.monitor, name="monitor"),
+]

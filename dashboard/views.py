@@ -1,0 +1,106 @@
+"""The pages for people. A write answers in JSON, an error as {"error": "what to do"}."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from django.contrib.auth.decorators import login_required
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import get_object_or_404, render
+from django.template.loader import render_to_string
+from django.urls import reverse
+from django.views.decorators.http import require_GET, require_POST
+from redis.exceptions import RedisError
+
+from inference.broker import control
+from inference.models import Chat, Generation, Message
+
+from . import conversation
+from .forms import TEXT_LIMIT, MessageForm
+
+BUSY = "This chat is still being answered. Stop it, or wait until it is done."
+
+
+def _error(message: str, status: int) -> JsonResponse:
+    return JsonResponse({"error": message}, status=status)
+
+
+def _thread(chat: Chat) -> list[Message]:
+    """Its messages with what the page shows of their generations: `pending`, `note` and `look`."""
+    messages = list(chat.messages.select_related("generation"))
+    return [_dressed(message) for message in messages]
+
+
+def _dressed(message: Message) -> Message:
+    generation = getattr(message, "generation", None)
+    message.pending = generation is not None and not generation.is_over  # type: ignore[attr-defined]
+    message.note = conversation.note(generation) if generation is not None else ""  # type: ignore[attr-defined]
+    message.look = generation.state if generation is not None else ""  # type: ignore[attr-defined]
+    return message
+
+
+@login_required
+@require_GET
+def chat(request: HttpRequest, pk: int | None = None) -> HttpResponse:
+    """One's chats and one of them, or the place to start another."""
+    chats = Chat.objects.filter(user=request.user)
+    current = None if pk is None else get_object_or_404(chats, pk=pk)
+    context = {
+        "section": "chat",
+        "chats": chats.only("pk", "title"),
+        "chat": current,
+        "thread": _thread(current) if current else [],
+        "text_limit": TEXT_LIMIT,
+    }
+    return render(request, "dashboard/chat.html", context)
+
+
+@login_required
+@require_POST
+def create(request: HttpRequest) -> HttpResponse:
+    """Start a chat with its first message."""
+    form = MessageForm(request.POST)
+    if not form.is_valid():
+        return _error(form.errors["text"][0], 400)
+    text = form.cleaned_data["text"]
+    chat = Chat.objects.create(user=request.user, title=Chat.title_for(text))
+    conversation.begin(chat, request.user, text)
+    return JsonResponse({"url": reverse("chat", args=[chat.pk])}, status=201)
+
+
+@login_required
+@require_POST
+def send(request: HttpRequest, pk: int) -> HttpResponse:
+    """Add a message to a chat: the markup of the two new turns."""
+    chat = get_object_or_404(Chat, pk=pk, user=request.user)
+    form = MessageForm(request.POST)
+    if not form.is_valid():
+        return _error(form.errors["text"][0], 400)
+    try:
+        messages = conversation.begin(chat, request.user, form.cleaned_data["text"])
+    except conversation.Busy:
+        return _error(BUSY, 409)
+    turns = [render_to_string("dashboard/message.html", {"message": _dressed(m)}) for m in messages]
+    return JsonResponse({"html": "".join(turns)}, status=201)
+
+
+@login_required
+@require_POST
+def stop(request: HttpRequest, pk: UUID) -> HttpResponse:
+    """End a generation; what is written of it stays. Its stream tells when it has ended."""
+    generation = get_object_or_404(Generation, pk=pk, message__chat__user=request.user)
+    if not generation.is_over:
+        try:
+            control.cancel_sync(generation.id.hex)
+        except (RedisError, OSError):
+            return _error("The model can't be reached. Try again in a moment.", 503)
+    return JsonResponse({}, status=202)
+
+
+@login_required
+@require_GET
+def monitor(request: HttpRequest) -> HttpResponse:
+    if not request.user.is_staff:
+        raise PermissionDenied
+    return render(request, "dashboard/monitor.html", {"section": "monitor"})

@@ -22,6 +22,8 @@ def json_object(body: Any) -> Body:
         raise invalid(
             None, "The request body holds half of a surrogate pair (\\ud800 to \\udfff), which is not text."
         ) from None
+    except RecursionError:
+        raise invalid(None, "The request body is nested too deeply.") from None
     return body
 
 

@@ -66,7 +66,7 @@ class Engine:
     ) -> None:
         self.ctx = ctx
         self.n_cells, self.n_slots, self.n_ctx_seq = n_cells, n_slots, n_ctx_seq
-        self.lone_chunk, self.preempt_ram, self.plan_ahead = lone_chunk, preempt_ram, plan_ahead
+        self.lone_chunk, self.preempt_ram = lone_chunk, preempt_ram
         self.preempt_every = preempt_every if preempt_ram else 0
         self.clock = clock
         self.counters = Counters()
@@ -74,6 +74,8 @@ class Engine:
         self.parked: OrderedDict[str, Sequence] = OrderedDict()  # the head first
         self.queued: OrderedDict[str, Sequence] = OrderedDict()
         self.parked_bytes = 0
+        self._planned_cells = n_cells if plan_ahead else 1 << 30
+        self._plan_cells = self._planned_cells
         self._batch = Batch(ctx.n_batch)
         self._pace = PrefillPace(STEP_TARGET_S)
         self._events: list[Emitted] = []
@@ -133,8 +135,10 @@ class Engine:
 
     def _pool(self) -> scheduler.Pool[Sequence]:
         decoding = sum(s.decoding for s in self.residents)
+        if not self.residents:
+            self._plan_cells = self._planned_cells
         return scheduler.Pool(
-            n_cells=self.n_cells if self.plan_ahead else 1 << 30,
+            n_cells=self._plan_cells,
             n_slots=self.n_slots,
             residents=self.residents,
             parked=self.parked.values(),
@@ -152,13 +156,17 @@ class Engine:
 
     def _occupy(self, seq: Sequence) -> None:
         """Give it a slot: the one it had if nobody is in it, else the first that is free."""
-        taken = {s.slot for s in self.residents}
-        kept = {s.slot for s in self.parked.values() if s is not seq}
-        free = [i for i in range(self.n_slots) if i not in taken]
-        if seq.slot not in free:
-            seq.slot = next((i for i in free if i not in kept), free[0])
+        if seq.slot < 0 or any(s.slot == seq.slot for s in self.residents):
+            seq.slot = self._free_slot()
         seq.state = State.RESIDENT
         self.residents.append(seq)
+
+    def _free_slot(self) -> int:
+        """A slot that nobody is in and, if there is one, that no parked sequence will return to."""
+        taken = {s.slot for s in self.residents}
+        kept = {s.slot for s in self.parked.values()}
+        free = [i for i in range(self.n_slots) if i not in taken]
+        return next((i for i in free if i not in kept), free[0])
 
     def _announce_start(self, seq: Sequence) -> None:
         if not seq.started:
@@ -188,6 +196,7 @@ class Engine:
     def _park_queued(self, seq: Sequence) -> None:
         """Its prompt finds no room: it is told so, and waits in line with the parked."""
         del self.queued[seq.id]
+        seq.slot = self._free_slot()
         self._to_parked(seq, "admission", 0, self.clock())
 
     def _to_parked(self, seq: Sequence, cause: str, cells: int, now: float) -> None:
@@ -253,21 +262,33 @@ class Engine:
         self.counters.n_decode_total += 1
         self.counters.busy_slots_total += len(work)
         for seq, index in outputs:
-            self._take_token(seq, seq.sampler.sample(self.ctx, index), now)
+            self._start_answer(seq, now)
+            if seq.max_tokens == 0:
+                self._finish(seq, "limit")
+            else:
+                self._take_token(seq, seq.sampler.sample(self.ctx, index))
 
     def _no_cells(self) -> None:
-        """llama_decode found no cells; it changed nothing. Park somebody, and the next step tries again."""
+        """llama_decode found no cells; it changed nothing. Park somebody, and the next step tries again.
+
+        Until a resident leaves for good, no more cells are planned with than there turned out to be:
+        otherwise the one just parked would come back at once, and fail the step again.
+        """
+        self._plan_cells = self.used_cells
         if len(self.residents) > 1:
             self._park(scheduler.victim(self.residents), "decode")
         else:
             self._fail(self.residents[0], "the KV cache has no cells left for this request")
 
-    def _take_token(self, seq: Sequence, token: int, now: float) -> None:
+    def _start_answer(self, seq: Sequence, now: float) -> None:
+        """Close the prompt's account, once."""
         if not seq.first_token_at:
             seq.pause_clock(now)
             seq.first_token_at = now
             self.counters.prompt_tokens_total += seq.n_prompt
             self.counters.prompt_seconds_total += seq.prompt_s
+
+    def _take_token(self, seq: Sequence, token: int) -> None:
         seq.tokens.append(token)
         self.counters.tokens_predicted_total += 1
         model = self.ctx.model
@@ -328,6 +349,7 @@ class Engine:
         if seq.state is State.RESIDENT:
             self.ctx.remove(seq.slot)
             self.residents.remove(seq)
+            self._plan_cells = self._planned_cells
         elif seq.state is State.PARKED:
             del self.parked[seq.id]
             self._drop_saved(seq)

@@ -53,6 +53,7 @@ class Model:
         params = lib.llama_model_default_params()
         params.n_gpu_layers = gpu_layers if gpu_layers >= 0 else 0x7FFFFFFF
         self.path = path
+        self.on_gpu = bool(gpu_layers and lib.llama_supports_gpu_offload())
         self._model = lib.llama_model_load_from_file(path.encode(), params)
         if not self._model:
             raise ModelError(_last_error("llama.cpp could not load the file"))

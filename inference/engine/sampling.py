@@ -75,7 +75,9 @@ def _biases(model: Model, params: SamplingParams) -> list[lib.llama_logit_bias]:
     """The biases token by token. A text biases each token it is made of. Raises ValueError for a bad id."""
     biases: dict[int, float] = {}
     for key, bias in params.logit_bias:
-        tokens = model.tokenize(key, add_special=False, parse_special=False) if isinstance(key, str) else [key]
+        tokens = (
+            model.tokenize(key, add_special=False, parse_special=False) if isinstance(key, str) else [key]
+        )
         for token in tokens:
             if not 0 <= token < model.n_vocab:
                 raise ValueError(f"logit_bias: token {token} is not in the vocabulary of {model.n_vocab}")

@@ -1,0 +1,114 @@
+"""The thread that owns the llama_context, and the two queues that join it to the asyncio thread."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import time
+from collections import deque
+from typing import Any
+
+from inference.engine.engine import Emitted, Engine
+from inference.engine.sequence import Sequence
+from inference.messages import Token
+
+from .snapshot import Snapshots
+
+logger = logging.getLogger(__name__)
+
+SNAPSHOT_EVERY_S = 0.25  # while nothing but tokens happens
+
+
+class DecodeThread(threading.Thread):
+    """Steps the engine while there is work. Events and snapshots gather until the other side takes them,
+    so that a publisher that is busy finds several steps' events at once."""
+
+    def __init__(self, engine: Engine, snapshots: Snapshots, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(name="decode", daemon=True)
+        self._engine, self._snapshots, self._loop = engine, snapshots, loop
+        self._inbox: deque[Sequence | str | None] = deque()  # a sequence to add, an id to cancel, None: stop
+        self._awake = threading.Condition()
+        self._out: list[Emitted] = []
+        self._out_lock = threading.Lock()
+        self._snapshot: dict[str, Any] = snapshots.take()
+        self._snapshot_at = 0.0
+        self.has_events = asyncio.Event()
+        self.has_snapshot = asyncio.Event()
+        self.error: BaseException | None = None
+        self.ended = asyncio.Event()
+
+    # --- the asyncio thread's side ----------------------------------------------------------------
+
+    def add(self, seq: Sequence) -> None:
+        self._put(seq)
+
+    def cancel(self, seq_id: str) -> None:
+        self._put(seq_id)
+
+    def stop(self) -> None:
+        self._put(None)
+
+    def _put(self, item: Sequence | str | None) -> None:
+        with self._awake:
+            self._inbox.append(item)
+            self._awake.notify()
+
+    def take_events(self) -> list[Emitted]:
+        """What happened since the last call; waits for nothing."""
+        with self._out_lock:
+            self.has_events.clear()
+            out, self._out = self._out, []
+        return out
+
+    def take_snapshot(self) -> dict[str, Any]:
+        """The newest picture of the slots."""
+        self.has_snapshot.clear()
+        return self._snapshot
+
+    # --- the decode thread's side -----------------------------------------------------------------
+
+    def run(self) -> None:
+        try:
+            while self._receive():
+                events = self._engine.step()
+                self._hand_out(events)
+        except BaseException as error:
+            self.error = error
+            logger.exception("The decode thread died")
+        self._loop.call_soon_threadsafe(self.ended.set)
+
+    def _receive(self) -> bool:
+        """Carry out what came in; sleep while there is nothing to do. False: stop."""
+        engine = self._engine
+        while True:
+            changed = False
+            while self._inbox:
+                item = self._inbox.popleft()
+                if item is None:
+                    return False
+                changed = True
+                if isinstance(item, Sequence):
+                    engine.add(item)
+                else:
+                    engine.cancel(item)
+            if changed:
+                self._hand_out(engine.drain(), picture=True)
+            if not engine.idle:
+                return True
+            with self._awake:
+                while not self._inbox:
+                    self._awake.wait()
+
+    def _hand_out(self, events: list[Emitted], picture: bool = False) -> None:
+        if events:
+            with self._out_lock:
+                first = not self._out
+                self._out += events
+            if first:
+                self._loop.call_soon_threadsafe(self.has_events.set)
+            picture = picture or any(type(event) is not Token for _, event in events)
+        now = time.monotonic()
+        if picture or now - self._snapshot_at >= SNAPSHOT_EVERY_S:
+            self._snapshot, self._snapshot_at = self._snapshots.take(), now
+            self._loop.call_soon_threadsafe(self.has_snapshot.set)

@@ -1,0 +1,111 @@
+"""From a job to a sequence that can run, or to the reason why it cannot. No byte is sent before this."""
+
+from __future__ import annotations
+
+from inference.engine.llama import Model
+from inference.engine.sampling import Sampler
+from inference.engine.sequence import Sequence
+from inference.engine.text import TextAssembler
+from inference.messages import Accepted, Answer, Failed, GenerationRequest, Job
+
+from .chat_template import ChatTemplate, TemplateFailure
+
+
+class Refused(Exception):
+    """The job is not run; `failed` says why."""
+
+    def __init__(self, failed: Failed) -> None:
+        super().__init__(failed.message)
+        self.failed = failed
+
+
+def refuse(message: str, type: str = "invalid_request_error", **extra: object) -> Refused:
+    return Refused(Failed(400, type, message, extra))
+
+
+class Intake:
+    """Applies the template, tokenises and validates. Safe beside the decode thread: it reads the model only."""
+
+    def __init__(self, model: Model, template: ChatTemplate, n_ctx_seq: int) -> None:
+        self.model, self.template, self.n_ctx_seq = model, template, n_ctx_seq
+
+    def generation(self, job: Job) -> tuple[Accepted, Sequence]:
+        """Raises Refused with the error that the client is to see."""
+        request = GenerationRequest.from_dict(job.body)
+        tokens = self._prompt(request)
+        if not tokens:
+            raise refuse("the prompt is empty: it has no tokens")
+        if len(tokens) >= self.n_ctx_seq:
+            raise refuse(
+                f"the request has {len(tokens)} prompt tokens, which exceeds the available context size of "
+                f"{self.n_ctx_seq} tokens; shorten it or start the server with a larger --ctx-size",
+                "exceed_context_size_error",
+                n_prompt_tokens=len(tokens),
+                n_ctx=self.n_ctx_seq,
+            )
+        try:
+            sampler = Sampler(self.model, request.sampling)
+        except ValueError as error:
+            raise refuse(str(error)) from error
+        sampler.accept_prompt(tokens)
+        seq = Sequence(
+            id=job.id,
+            tokens=tokens,
+            sampler=sampler,
+            text=TextAssembler(request.stop),
+            max_tokens=request.max_tokens,
+            owner=job.owner,
+        )
+        return Accepted(len(tokens), sampler.seed, request.max_tokens), seq
+
+    def answer(self, job: Job) -> Answer:
+        """The reply to a job that generates nothing. Raises Refused."""
+        body = job.body
+        if job.kind == "tokenize":
+            tokens = self.model.tokenize(
+                body["content"],
+                add_special=body.get("add_special", False),
+                parse_special=body.get("parse_special", True),
+            )
+            if not body.get("with_pieces"):
+                return Answer({"tokens": tokens})
+            return Answer({"tokens": [{"id": t, "piece": self._piece(t)} for t in tokens]})
+        if job.kind == "detokenize":
+            return Answer({"content": self.model.detokenize(self._checked(body["tokens"]))})
+        return Answer({"prompt": self._render(body["messages"])})
+
+    def _piece(self, token: int) -> str | list[int]:
+        """A token's text, or its bytes when they are no whole characters."""
+        raw = self.model.piece(token, special=True)
+        try:
+            return raw.decode()
+        except UnicodeDecodeError:
+            return list(raw)
+
+    def _prompt(self, request: GenerationRequest) -> list[int]:
+        if request.messages is not None:
+            text = self._render(request.messages)
+            bos = self.model.bos
+            special = not (bos and text.startswith(bos))
+            return self.model.tokenize(text, add_special=special, parse_special=True)
+        if isinstance(request.prompt, str):
+            return self.model.tokenize(request.prompt, add_special=True, parse_special=True)
+        tokens: list[int] = []
+        for part in request.prompt or ():
+            if isinstance(part, str):
+                tokens += self.model.tokenize(part, add_special=not tokens, parse_special=True)
+            else:
+                tokens += self._checked([part])
+        return tokens
+
+    def _checked(self, tokens: list[int]) -> list[int]:
+        for token in tokens:
+            if not 0 <= token < self.model.n_vocab:
+                raise refuse(f"token {token} is not in the vocabulary of {self.model.n_vocab}")
+        return tokens
+
+    def _render(self, messages: tuple[dict[str, object], ...] | list[dict[str, object]]) -> str:
+        try:
+            return self.template.render(messages)
+        except TemplateFailure as error:
+            raise refuse(str(error)) from error

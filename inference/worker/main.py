@@ -1,0 +1,228 @@
+"""The worker process: a decode thread that owns the model, an asyncio thread that talks to Redis."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import logging
+import os
+import signal
+import socket
+import sys
+import time
+from collections import OrderedDict
+from typing import Any
+
+from inference.broker import occupancy
+from inference.broker.control import ControlReader
+from inference.broker.jobs import JobReader
+from inference.broker.publisher import Publisher
+from inference.engine.engine import Engine
+from inference.engine.llama import Context, Model, ModelError
+from inference.engine.sequence import Sequence
+from inference.messages import TERMINAL, Event, Failed, Job
+from inference.options import Options
+
+from .chat_template import ChatTemplate, TemplateFailure
+from .decode_thread import DecodeThread
+from .intake import Intake, Refused
+from .snapshot import Snapshots
+
+logger = logging.getLogger(__name__)
+
+CANNOT_START = 78  # EX_CONFIG: the reason was printed, a restart would not help
+LONG_TEXT = 20_000  # characters from which tokenising leaves the asyncio thread
+GPU_LONE_CHUNK = 512
+CPU_LONE_CHUNK = 128
+
+
+def run(options: Options) -> int:
+    """Run a worker until it is told to stop; the exit code. 78: it cannot start, and said why in one line."""
+    try:
+        worker = Worker(options)
+    except (ModelError, TemplateFailure) as error:
+        print(f"cannot load the model {options.model}: {error}", file=sys.stderr, flush=True)
+        return CANNOT_START
+    # Whoever holds the GIL when a decode step ends keeps the whole batch waiting: 5 ms would be felt.
+    sys.setswitchinterval(0.0005)
+    gc.freeze()
+    return asyncio.run(worker.run())
+
+
+class Worker:
+    """One model replica. Raises ModelError when it cannot be loaded."""
+
+    def __init__(self, options: Options) -> None:
+        self.id = os.environ.get("BERTH_WORKER_ID") or f"{socket.gethostname()}-1"
+        model = Model(options.model, options.gpu_layers)
+        n_cells = options.ctx_size or model.n_ctx_train
+        context = Context(
+            model,
+            n_ctx=n_cells,
+            n_seq_max=options.parallel,
+            n_batch=options.batch_size,
+            n_ubatch=options.ubatch_size,
+            n_threads=options.threads,
+            flash_attn=options.flash_attn,
+        )
+        self._n_ctx_seq = min(n_cells, model.n_ctx_train)
+        self._engine = Engine(
+            context,
+            n_cells=n_cells,
+            n_slots=options.parallel,
+            n_ctx_seq=self._n_ctx_seq,
+            lone_chunk=GPU_LONE_CHUNK if model.on_gpu else CPU_LONE_CHUNK,
+            preempt_ram=options.preempt_ram << 20 if options.preempt_ram > 0 else options.preempt_ram,
+            preempt_every=options.preempt_every,
+        )
+        template = ChatTemplate(model.chat_template, bos=model.bos, eos=model.eos)
+        self._intake = Intake(model, template, self._n_ctx_seq)
+        self._about: dict[str, Any] = {
+            "worker": self.id,
+            "started_at": time.time(),
+            "state": "ready",
+            "model": {
+                "alias": options.alias or os.path.basename(options.model),
+                "path": options.model,
+                "desc": model.desc,
+                "size": model.size,
+                "n_params": model.n_params,
+                "n_vocab": model.n_vocab,
+                "n_ctx_train": model.n_ctx_train,
+                "chat_template": template.source,
+            },
+            "n_ctx": n_cells,
+            "n_ctx_seq": self._n_ctx_seq,
+        }
+        self._numbers: dict[str, int] = {}  # the last sequence number of each generation that runs here
+        self._cancelled: OrderedDict[str, None] = OrderedDict()  # cancelled before their job was read
+        self._jobs = JobReader(self.id)
+        self._control = ControlReader()
+        self._publisher = Publisher(self.id)
+
+    async def run(self) -> int:
+        """Serve until SIGTERM or SIGINT (0), or until the decode thread dies (1)."""
+        loop = asyncio.get_running_loop()
+        stop = asyncio.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, stop.set)
+        self._thread = DecodeThread(self._engine, Snapshots(self._engine), loop)
+        await self._fail_abandoned()
+        self._thread.start()
+        logger.info("ready: %s, %d cells, %d slots", self._about["model"]["alias"], self._about["n_ctx"],
+                    self._engine.n_slots)  # fmt: skip
+        tasks = [
+            asyncio.create_task(forever())
+            for forever in (self._take_jobs, self._obey, self._publish, self._show)
+        ]
+        watched = [asyncio.create_task(stop.wait()), asyncio.create_task(self._thread.ended.wait()), *tasks]
+        await asyncio.wait(watched, return_when=asyncio.FIRST_COMPLETED)
+        for task in watched:
+            task.cancel()
+        results = await asyncio.gather(*watched, return_exceptions=True)
+        for result in results:
+            if isinstance(result, Exception):
+                logger.error("The worker stops after an error", exc_info=result)
+        self._thread.stop()
+        with contextlib.suppress(Exception):
+            async with asyncio.timeout(2):
+                await self._leave()
+        return 0 if stop.is_set() else 1
+
+    # --- what runs side by side -------------------------------------------------------------------
+
+    async def _take_jobs(self) -> None:
+        while True:
+            for job in await self._jobs.read():
+                await self._take(job)
+
+    async def _take(self, job: Job) -> None:
+        if job.id in self._cancelled:
+            del self._cancelled[job.id]
+            await self._jobs.ack([job.id])
+            return
+        if job.reply_to:
+            self._publisher.route(job.id, job.reply_to)
+        self._numbers[job.id] = 0
+        event, seq = await self._consider(job)
+        await self._send([(job.id, event)])
+        if seq is not None:
+            self._thread.add(seq)
+
+    async def _consider(self, job: Job) -> tuple[Event, Sequence | None]:
+        """The first event of a job, and the sequence to run if it is one."""
+        long = sum(len(v) for v in job.body.values() if isinstance(v, str | list)) > LONG_TEXT
+        try:
+            if job.kind == "generate":
+                if long:
+                    return await asyncio.to_thread(self._intake.generation, job)
+                return self._intake.generation(job)
+            if long:
+                return await asyncio.to_thread(self._intake.answer, job), None
+            return self._intake.answer(job), None
+        except Refused as refused:
+            return refused.failed, None
+        except Exception:
+            logger.exception("Could not take job %s", job.id)
+            return Failed(500, "server_error", "the worker could not read this request"), None
+
+    async def _obey(self) -> None:
+        while True:
+            for command in await self._control.read():
+                if command.kind == "cancel":
+                    if command.id in self._numbers:
+                        self._thread.cancel(command.id)
+                    else:
+                        self._cancelled[command.id] = None
+                        while len(self._cancelled) > 1000:
+                            self._cancelled.popitem(last=False)
+                elif command.kind == "follow":
+                    self._publisher.route(command.id, command.group)
+
+    async def _publish(self) -> None:
+        while True:
+            await self._thread.has_events.wait()
+            await self._send(self._thread.take_events())
+
+    async def _send(self, events: list[tuple[str, Event]]) -> None:
+        """Number the events, write and publish them, and close the books of those that are over."""
+        batch, over = [], []
+        for generation, event in events:
+            number = self._numbers.get(generation, 0) + 1
+            self._numbers[generation] = number
+            batch.append((generation, number, event))
+            if isinstance(event, TERMINAL):
+                over.append(generation)
+                del self._numbers[generation]
+        await self._publisher.publish(batch)
+        if over:
+            await self._jobs.ack(over)
+
+    async def _show(self) -> None:
+        """Keep the live picture fresh: at each change of state, and once a second as a heartbeat."""
+        while True:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(1):
+                    await self._thread.has_snapshot.wait()
+            await occupancy.put({**self._about, **self._thread.take_snapshot(), "at": time.time()})
+
+    # --- beginnings and ends ----------------------------------------------------------------------
+
+    async def _fail_abandoned(self) -> None:
+        """What this worker's predecessor was running when it died is told so, and closed."""
+        message = "the worker died while it ran this request; send it again"
+        for job, last in await self._jobs.abandoned():
+            if job.reply_to:
+                self._publisher.route(job.id, job.reply_to)
+            self._numbers[job.id] = last
+            await self._send([(job.id, Failed(503, "unavailable_error", message))])
+
+    async def _leave(self) -> None:
+        """Tell everybody who still waits, and go out of sight."""
+        await occupancy.put(
+            {**self._about, **self._thread.take_snapshot(), "state": "stopping", "at": time.time()}
+        )
+        message = "the worker was stopped while it ran this request; send it again"
+        failed = Failed(503, "unavailable_error", message)
+        await self._send([*self._thread.take_events(), *((i, failed) for i in list(self._numbers))])

@@ -1,0 +1,112 @@
+"""The real model, loaded once, and engines over small pools of its KV cache."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from inference.engine.engine import Engine
+from inference.engine.llama import Context, Model
+from inference.engine.sampling import Sampler
+from inference.engine.sequence import Sequence
+from inference.engine.text import TextAssembler
+from inference.messages import Event, SamplingParams, Token
+
+MODEL = Path(__file__).parents[2] / "var/models/SmolLM2-135M-Instruct.Q4_1.gguf"
+
+KNIGHT = "Once upon a time there was a brave knight who"
+FOX = "The quick brown fox jumps over the lazy dog and"
+FISHER = "In a small village by the sea there lived a fisherman who"
+BAKER = "Every morning before sunrise the old baker would"
+GREEDY = SamplingParams(temperature=0, ignore_eos=True)
+
+
+@pytest.fixture(scope="session")
+def model() -> Model:
+    assert MODEL.exists(), "the model is missing: run `make test`, or `manage.py fetch_model smollm2-135m`"
+    return Model(str(MODEL))
+
+
+@pytest.fixture(scope="session")
+def context(model: Model) -> Iterator[Context]:
+    context = Context(model, n_ctx=1024, n_seq_max=4, n_batch=512)
+    yield context
+    context.close()
+
+
+@pytest.fixture
+def make_engine(context: Context) -> Iterator[Callable[..., Engine]]:
+    """make_engine(n_cells, n_slots=4, **kwargs); whatever it still holds at the end is released."""
+    made: list[Engine] = []
+
+    def make(n_cells: int, n_slots: int = 4, **kwargs: object) -> Engine:
+        engine = Engine(context, n_cells=n_cells, n_slots=n_slots, n_ctx_seq=n_cells, **kwargs)  # type: ignore[arg-type]
+        made.append(engine)
+        return engine
+
+    yield make
+    for engine in made:
+        for seq in list(engine.everyone()):
+            engine.cancel(seq.id)
+
+
+class Run:
+    """Sequences added to an engine, and all that happened to them."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine, self.events = engine, {}  # type: ignore[var-annotated]
+
+    def add(
+        self,
+        prompt: str | list[int],
+        n: int = -1,
+        sampling: SamplingParams = GREEDY,
+        stop: tuple[str, ...] = (),
+    ) -> Sequence:
+        model = self.engine.ctx.model
+        tokens = (
+            prompt
+            if isinstance(prompt, list)
+            else model.tokenize(prompt, add_special=True, parse_special=True)
+        )
+        sampler = Sampler(model, sampling)
+        sampler.accept_prompt(tokens)
+        seq = Sequence(str(len(self.events)), list(tokens), sampler, TextAssembler(stop), n)
+        self.events[seq.id] = []
+        self.engine.add(seq)
+        return seq
+
+    def step(self) -> None:
+        for seq_id, event in self.engine.step():
+            self.events[seq_id].append(event)
+
+    def finish_one(self, *args: Any) -> Sequence:
+        """Add one sequence and run until everything is over."""
+        seq = self.add(*args)
+        self.finish()
+        return seq
+
+    def finish(self) -> Run:
+        for _ in range(20_000):
+            if self.engine.idle:
+                return self
+            self.step()
+        raise AssertionError("the engine does not come to an end")
+
+    def of(self, seq: Sequence, kind: type[Event]) -> list[Event]:  # type: ignore[valid-type]
+        return [e for e in self.events[seq.id] if isinstance(e, kind)]
+
+    def text(self, seq: Sequence) -> str:
+        shown = "".join(e.text for e in self.events[seq.id] if isinstance(e, Token))
+        return shown + self.events[seq.id][-1].text
+
+    def kinds(self, seq: Sequence) -> list[str]:
+        return [e.kind for e in self.events[seq.id] if not isinstance(e, Token)]
+
+
+@pytest.fixture
+def run() -> Callable[[Engine], Run]:
+    return Run

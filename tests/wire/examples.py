@@ -21,7 +21,7 @@ from inference.wire.llamacpp import COMPLETION
 from inference.wire.openai import CHAT, COMPLETIONS
 
 DEFAULTS = Defaults()
-APIS = [CHAT, COMPLETIONS, COMPLETION]
+APIS: list[Api] = [CHAT, COMPLETIONS, COMPLETION]
 SOURCES: dict[str, dict[str, Any]] = {
     "chat": {"messages": [{"role": "user", "content": "Hello"}]},
     "completions": {"prompt": "Hello"},

@@ -2,12 +2,15 @@ from __future__ import annotations
 
 import json
 import math
+from typing import Any
 
 import pytest
 
 from inference.messages import GenerationRequest, SamplingParams
 from inference.wire.api import Defaults
 from inference.wire.errors import RequestError
+from inference.wire.llamacpp import COMPLETION
+from inference.wire.openai import CHAT, COMPLETIONS
 from tests.wire.examples import APIS, parse, source
 
 every_api = pytest.mark.parametrize("api", APIS, ids=lambda api: api.name)
@@ -167,11 +170,11 @@ def test_the_three_names_of_max_tokens(api):
 
 @pytest.mark.parametrize("name", ["max_tokens", "max_completion_tokens", "n_predict"])
 def test_zero_tokens_evaluate_the_prompt_at_llama_servers_endpoint_and_are_refused_at_openais(name):
-    for api in APIS[:2]:
+    for api in (CHAT, COMPLETIONS):
         with pytest.raises(RequestError, match="at least 1") as e:
             parse(api, **{name: 0})
         assert e.value.param == name
-    assert parse(APIS[2], **{name: 0}).max_tokens == 0
+    assert parse(COMPLETION, **{name: 0}).max_tokens == 0
 
 
 @every_api
@@ -217,7 +220,7 @@ def test_half_a_surrogate_pair_is_refused_wherever_it_is(api):
 
 @every_api
 def test_a_body_nested_too_deeply_is_refused(api):
-    deep: list = []
+    deep: list[Any] = []
     for _ in range(100_000):
         deep = [deep]
     with pytest.raises(RequestError, match="nested too deeply"):

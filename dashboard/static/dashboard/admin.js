@@ -1,0 +1,92 @@
+// The panel on the admin's index: what `/ws/monitor/` says, in the markup that the page came with.
+
+const SHORTEST_WAIT = 500; // milliseconds before it connects again
+const LONGEST_WAIT = 10_000;
+
+const panel = document.getElementById("occupancy");
+const live = panel.querySelector(".occupancy-live");
+const note = panel.querySelector(".occupancy-note");
+const list = panel.querySelector(".occupancy-workers");
+let ahead = Date.now() / 1000 - Number(panel.dataset.now); // this clock against the server's, in seconds
+
+function part(name) {
+  return panel.querySelector(`template[data-part="${name}"]`).content.firstElementChild.cloneNode(true);
+}
+
+function put(element, name, value) {
+  const target = element.querySelector(`[data-text="${name}"]`);
+  if (target.textContent !== String(value)) target.textContent = value;
+  return target;
+}
+
+// Keep the elements that are there, so that a selection or a screen reader's place survives an update.
+function match(parent, items, name, fill) {
+  while (parent.children.length > items.length) parent.lastElementChild.remove();
+  items.forEach((item, i) => fill(parent.children[i] ?? parent.appendChild(part(name)), item));
+}
+
+function fillSlot(element, slot) {
+  put(element, "id", slot.id);
+  put(element, "state", slot.state).className = `berth-badge berth-${slot.state}`;
+  put(element, "owner", slot.owner ?? "");
+  put(element, "cells", slot.cells);
+}
+
+function fillParked(element, chat) {
+  put(element, "owner", chat.owner);
+  put(element, "cells", chat.cells);
+  element.querySelector("[data-since]").dataset.since = chat.since;
+}
+
+function fillWorker(element, worker) {
+  element.dataset.worker = worker.worker;
+  put(element, "worker", worker.worker);
+  put(element, "model", worker.model.alias);
+  put(element, "used", worker.pool.used);
+  put(element, "cells", worker.pool.cells);
+  put(element, "parked", worker.parked.length);
+  put(element, "queued", worker.queue.length);
+  const bar = element.querySelector("progress");
+  bar.max = worker.pool.cells;
+  bar.value = worker.pool.used;
+  match(element.querySelector(".occupancy-slots"), worker.slots, "slot", fillSlot);
+  match(element.querySelector(".occupancy-parked"), worker.parked, "parked", fillParked);
+}
+
+function show(workers) {
+  if (workers.length) ahead = Date.now() / 1000 - Math.max(...workers.map((worker) => worker.at));
+  else note.textContent = "No worker is running.";
+  note.hidden = workers.length > 0;
+  match(list, workers, "worker", fillWorker);
+  count();
+}
+
+function count() {
+  const now = Date.now() / 1000 - ahead;
+  for (const element of list.querySelectorAll("[data-since]")) {
+    element.textContent = `${Math.max(0, Math.floor(now - Number(element.dataset.since)))} s`;
+  }
+}
+
+function setLive(isLive) {
+  live.textContent = isLive ? "live" : "not live";
+  panel.classList.toggle("is-live", isLive);
+}
+
+function connect(wait) {
+  const url = new URL("/ws/monitor/", location.href);
+  url.protocol = url.protocol.replace("http", "ws");
+  const socket = new WebSocket(url);
+  socket.addEventListener("message", ({ data }) => {
+    wait = SHORTEST_WAIT;
+    setLive(true);
+    show(JSON.parse(data).workers);
+  });
+  socket.addEventListener("close", () => {
+    setLive(false);
+    setTimeout(connect, wait, Math.min(2 * wait, LONGEST_WAIT));
+  });
+}
+
+connect(SHORTEST_WAIT);
+setInterval(count, 1000);

@@ -1,0 +1,230 @@
+"""The rows, for operators. What the recorder writes is shown and never edited."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.contrib import admin, messages
+from django.db.models import Count, OuterRef, QuerySet, Subquery
+from django.db.models.functions import Coalesce
+from django.forms import ModelForm
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from .models import ApiKey, Chat, Generation, Message, Preemption
+
+if TYPE_CHECKING:
+    ChatBase = admin.ModelAdmin[Chat]
+    MessageBase = admin.ModelAdmin[Message]
+    GenerationBase = admin.ModelAdmin[Generation]
+    PreemptionBase = admin.ModelAdmin[Preemption]
+    ApiKeyBase = admin.ModelAdmin[ApiKey]
+    PreemptionInlineBase = admin.TabularInline[Preemption, Generation]
+else:
+    ChatBase = MessageBase = GenerationBase = PreemptionBase = ApiKeyBase = admin.ModelAdmin
+    PreemptionInlineBase = admin.TabularInline
+
+
+class ReadOnly:
+    """Rows that tell what happened: editing one would lie."""
+
+    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+
+def seconds(value: float | None) -> str:
+    return "–" if value is None else f"{value:.2f} s"
+
+
+def badge(state: str, label: str) -> SafeString:
+    return format_html('<span class="berth-badge berth-{}">{}</span>', state, label)
+
+
+@admin.register(Chat)
+class ChatAdmin(ChatBase):
+    list_display = ("__str__", "user", "turns", "created_at", "updated_at")
+    list_select_related = ("user",)
+    search_fields = ("title", "user__username")
+    search_help_text = "A title or a user's name"
+    date_hierarchy = "created_at"
+    readonly_fields = ("created_at", "updated_at")
+    autocomplete_fields = ("user",)
+    show_full_result_count = False
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Chat]:
+        turns = Message.objects.filter(chat=OuterRef("pk")).order_by().values("chat").annotate(n=Count("pk"))
+        return super().get_queryset(request).annotate(n_turns=Coalesce(Subquery(turns.values("n")), 0))
+
+    @admin.display(description="Messages")
+    def turns(self, chat: Any) -> SafeString:
+        url = f"{reverse('admin:inference_message_changelist')}?chat__id__exact={chat.pk}"
+        return format_html('<a href="{}">{}</a>', url, chat.n_turns)
+
+
+@admin.register(Message)
+class MessageAdmin(ReadOnly, MessageBase):
+    list_display = ("pk", "chat", "user", "role", "created_at")
+    list_select_related = ("chat__user",)
+    list_filter = ("role",)
+    search_fields = ("chat__title", "chat__user__username")
+    search_help_text = "A chat's title or a user's name"
+    date_hierarchy = "created_at"
+    show_full_result_count = False
+
+    def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:
+        return lookup == "chat__id__exact" or super().lookup_allowed(lookup, value, request)
+
+    @admin.display(ordering="chat__user")
+    def user(self, message: Message) -> str:
+        return message.chat.user.get_username()
+
+
+class PreemptionInline(ReadOnly, PreemptionInlineBase):
+    model = Preemption
+    fields = ("parked_at", "cause", "kind", "slot", "cells", "bytes", "resumed_at", "waited")
+    readonly_fields = ("waited",)
+    ordering = ("parked_at",)
+    extra = 0
+    can_delete = False
+
+    @admin.display(description="Waited")
+    def waited(self, park: Preemption) -> str:
+        return seconds(park.waited_s)
+
+
+@admin.register(Generation)
+class GenerationAdmin(ReadOnly, GenerationBase):
+    list_display = (
+        "short_id",
+        "state_badge",
+        "api",
+        "model",
+        "asked_by",
+        "prompt_tokens",
+        "completion_tokens",
+        "parks",
+        "time_parked",
+        "first_token",
+        "finish_reason",
+        "created_at",
+    )
+    list_filter = ("state", "api", "model", "finish_reason", "stream")
+    list_select_related = ("user", "api_key")
+    search_fields = ("id__startswith", "user__username", "api_key__name", "api_key__prefix")
+    search_help_text = "The beginning of an id, a user's name, or an API key's name or first characters"
+    date_hierarchy = "created_at"
+    inlines = (PreemptionInline,)
+    show_full_result_count = False
+
+    class Media:
+        css = {"all": ("dashboard/admin.css",)}
+
+    @admin.display(description="Id", ordering="id")
+    def short_id(self, generation: Generation) -> str:
+        return generation.id.hex[:8]
+
+    @admin.display(description="State", ordering="state")
+    def state_badge(self, generation: Generation) -> SafeString:
+        return badge(generation.state, generation.get_state_display())
+
+    @admin.display(description="Asked by")
+    def asked_by(self, generation: Generation) -> str:
+        return str(generation.user or generation.api_key or "–")
+
+    @admin.display(description="Time parked", ordering="parked_s")
+    def time_parked(self, generation: Generation) -> str:
+        return seconds(generation.parked_s) if generation.parks else "–"
+
+    @admin.display(description="First token after", ordering="ttft_s")
+    def first_token(self, generation: Generation) -> str:
+        return seconds(generation.ttft_s)
+
+
+@admin.register(Preemption)
+class PreemptionAdmin(ReadOnly, PreemptionBase):
+    list_display = (
+        "parked_at",
+        "generation",
+        "cause",
+        "kind",
+        "slot",
+        "cells",
+        "ram",
+        "resumed_at",
+        "waited",
+    )
+    list_filter = ("cause", "kind")
+    list_select_related = ("generation",)
+    search_fields = ("generation__id__startswith",)
+    search_help_text = "The beginning of a generation's id"
+    date_hierarchy = "parked_at"
+    show_full_result_count = False
+
+    @admin.display(description="Host RAM", ordering="bytes")
+    def ram(self, park: Preemption) -> str:
+        return f"{park.bytes / 2**20:.1f} MiB"
+
+    @admin.display(description="Waited", ordering="waited_s")
+    def waited(self, park: Preemption) -> str:
+        return seconds(park.waited_s)
+
+
+@admin.register(ApiKey)
+class ApiKeyAdmin(ApiKeyBase):
+    list_display = (
+        "name",
+        "prefix",
+        "state_badge",
+        "owner",
+        "notices",
+        "created_at",
+        "last_used_at",
+        "expires_at",
+    )
+    list_filter = (("revoked_at", admin.EmptyFieldListFilter), "notices")
+    list_select_related = ("owner",)
+    search_fields = ("name", "prefix", "owner__username")
+    search_help_text = "A key's name or first characters, or its owner's name"
+    date_hierarchy = "created_at"
+    fields = ("name", "owner", "expires_at", "notices", "prefix", "created_at", "last_used_at", "revoked_at")
+    readonly_fields = ("prefix", "created_at", "last_used_at", "revoked_at")
+    autocomplete_fields = ("owner",)
+    actions = ("revoke",)
+    show_full_result_count = False
+
+    class Media:
+        css = {"all": ("dashboard/admin.css",)}
+
+    def get_fields(self, request: HttpRequest, obj: ApiKey | None = None) -> tuple[str, ...]:
+        return self.fields if obj else ("name", "owner", "expires_at", "notices")
+
+    def save_model(self, request: HttpRequest, obj: ApiKey, form: ModelForm[ApiKey], change: bool) -> None:
+        if change:
+            super().save_model(request, obj, form, change)
+            return
+        plain = obj.generate()
+        super().save_model(request, obj, form, change)
+        # Only its hash is stored, so this answer is the one place where the key can be read.
+        notice = format_html("The key is <code>{}</code> – copy it now, it is not shown again.", plain)
+        messages.warning(request, notice)
+
+    @admin.display(description="State")
+    def state_badge(self, key: ApiKey) -> SafeString:
+        if key.revoked_at:
+            return badge("failed", "Revoked")
+        return badge("running", "Usable") if key.is_usable else badge("cancelled", "Expired")
+
+    @admin.action(description="Revoke the selected API keys", permissions=["change"])
+    def revoke(self, request: HttpRequest, queryset: QuerySet[ApiKey]) -> None:
+        keys = list(queryset.filter(revoked_at=None))
+        for key in keys:
+            key.revoked_at = timezone.now()
+            key.save(update_fields=["revoked_at"])
+            self.log_change(request, key, "Revoked.")
+        self.message_user(request, f"{len(keys)} revoked.", messages.SUCCESS if keys else messages.WARNING)

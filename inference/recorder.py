@@ -1,0 +1,288 @@
+"""Records -> rows: what happened to each generation, as the workers tell it.
+
+One thread a web process reads the stream of records; the consumer group behind it gives each record to
+one of them. A record that comes twice, or a little after its successor, changes nothing or still fits:
+a generation's state is worked out from what is known of it, not from which record came last.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import Any, TypeVar
+from uuid import UUID
+
+from django.contrib.auth.models import User
+from django.db import (
+    InterfaceError,
+    InternalError,
+    OperationalError,
+    ProgrammingError,
+    close_old_connections,
+    transaction,
+)
+from redis.exceptions import RedisError
+
+from inference.broker import log as event_log
+from inference.broker.records import Record, RecordReader
+from inference.messages import Finished, Token
+from inference.models import ApiKey, Chat, Generation, Message, Preemption
+
+logger = logging.getLogger(__name__)
+
+# The database or Redis is away, locked, full or not migrated yet: wait, the records are fine.
+AWAY = (OperationalError, InterfaceError, InternalError, ProgrammingError, RedisError, OSError)
+LONGEST_WAIT = 10.0  # seconds
+
+Entry = tuple[str, Record]
+T = TypeVar("T")
+
+
+class Recorder:
+    """Writes batches of records. `wait(seconds)` is called between attempts while something is away."""
+
+    def __init__(self, reader: RecordReader, wait: Callable[[float], object] = time.sleep) -> None:
+        self.reader = reader
+        self.wait = wait
+
+    def run_once(self) -> int:
+        """Write one batch and acknowledge it once it is committed; the number of records in it."""
+        entries = self._persist(self.reader.read)
+        if entries:
+            self._persist(partial(write_batch, entries))
+            self._persist(partial(self.reader.ack, [entry_id for entry_id, _ in entries]))
+        return len(entries)
+
+    def run(self) -> None:
+        """Write batches for ever."""
+        while True:
+            try:
+                self.run_once()
+            except Exception:
+                # Unacknowledged, so the batch comes again.
+                logger.exception("The recorder met an error it does not know; it goes on")
+                self.wait(LONGEST_WAIT)
+
+    def _persist(self, step: Callable[[], T]) -> T:
+        """Do `step` until nothing it needs is away. Says so once, however long it takes."""
+        delay = 0.1
+        while True:
+            close_old_connections()
+            try:
+                result = step()
+            except AWAY as error:
+                if delay == 0.1:
+                    logger.warning("Records wait, nothing is lost: %s", error)
+                self.wait(delay)
+                delay = min(2 * delay, LONGEST_WAIT)
+            else:
+                if delay > 0.1:
+                    logger.info("Records are written again")
+                return result
+            finally:
+                close_old_connections()
+
+
+_start = threading.Lock()
+_thread: threading.Thread | None = None
+
+
+def start_thread() -> threading.Thread:
+    """Start this process's recorder, or return the one that runs. It ends with the process."""
+    global _thread
+    with _start:
+        if _thread is None or not _thread.is_alive():
+            _thread = threading.Thread(
+                target=lambda: Recorder(RecordReader()).run(), name="recorder", daemon=True
+            )
+            _thread.start()
+        return _thread
+
+
+def write_batch(entries: Sequence[Entry]) -> None:
+    """Write these in one transaction. One that cannot be written is logged and left out."""
+    try:
+        texts = _texts_written_by(entries)
+        with transaction.atomic():
+            for _, record in entries:
+                write(record, texts)
+    except AWAY:
+        raise
+    except Exception:
+        if len(entries) == 1:
+            logger.exception("Record %s cannot be written and is left out", entries[0][0])
+            return
+        for entry in entries:
+            write_batch([entry])
+
+
+def _texts_written_by(entries: Sequence[Entry]) -> dict[UUID, str]:
+    """The whole text of each generation that ends in this batch and writes a message.
+
+    Read before the transaction, so that no write lock is held while Redis answers.
+    """
+    ends = {
+        UUID(hex=record["id"]): record for _, record in entries if record["kind"] in ("finished", "failed")
+    }
+    with_message = Generation.objects.filter(pk__in=ends, message__isnull=False).values_list("pk", flat=True)
+    return {pk: _text_of(ends[pk]) for pk in with_message}
+
+
+def _text_of(record: Record) -> str:
+    events = [event for _, event in event_log.read_sync(record["id"], 0)]
+    text = "".join(event.text for event in events if isinstance(event, Token | Finished))
+    if not any(isinstance(event, Finished) for event in events):
+        text += record["data"].get("text", "")
+    return _storable(text)
+
+
+def _storable(text: str) -> str:
+    """PostgreSQL takes every character but one."""
+    return text.replace("\0", "")
+
+
+def write(record: Record, texts: Mapping[UUID, str]) -> None:
+    """Apply one record to its generation's row, in the caller's transaction."""
+    apply = _APPLY.get(record["kind"])
+    if apply is None:
+        return
+    pk, at, data = UUID(hex=record["id"]), datetime.fromtimestamp(record["at"], UTC), record["data"]
+    generation = Generation.objects.select_for_update().filter(pk=pk).first()
+    if generation is None:
+        if record["kind"] == "failed":
+            return  # of a job that is no generation: nothing else fails without having been submitted
+        generation = Generation.objects.create(pk=pk, created_at=at)
+    if not apply(generation, data, at):
+        return
+    if record["worker"] and record["kind"] != "submitted":
+        generation.worker = record["worker"]
+    _settle(generation)
+    generation.save()
+    if generation.is_over and pk in texts:
+        _fill_message(generation, texts[pk], at)
+
+
+def _settle(generation: Generation) -> None:
+    """Work out the state and the parks from what is known, in whatever order it came to be known."""
+    parks = list(generation.preemptions.all())
+    if not generation.is_over:
+        generation.state = (
+            Generation.State.PARKED
+            if any(park.resumed_at is None for park in parks)
+            else Generation.State.RUNNING
+            if generation.started_at
+            else Generation.State.QUEUED
+        )
+    elif generation.finished_at:
+        for park in parks:
+            if park.waited_s is None:  # it ended while parked
+                park.waited_s = max(0.0, (generation.finished_at - park.parked_at).total_seconds())
+                park.save(update_fields=["waited_s"])
+    if generation.state not in (Generation.State.FINISHED, Generation.State.CANCELLED):  # those were told
+        generation.parks = len(parks)
+        generation.parked_s = sum(park.waited_s or 0.0 for park in parks)
+
+
+def _fill_message(generation: Generation, text: str, at: datetime) -> None:
+    Message.objects.filter(pk=generation.message_id).update(content=text)
+    Chat.objects.filter(messages=generation.message_id, updated_at__lt=at).update(updated_at=at)
+
+
+# --- one function a kind: True when the record says something new ---------------------------------
+
+Data = Mapping[str, Any]
+
+
+def _submitted(generation: Generation, data: Data, at: datetime) -> bool:
+    """Fills what the row lacks: the chat makes its rows itself, before it submits."""
+    before = vars(generation).copy()
+    generation.api = generation.api or data.get("api", "")[:40]
+    generation.model = generation.model or _storable(data.get("model", ""))[:200]
+    generation.stream = generation.stream or bool(data.get("stream"))
+    generation.user_id = generation.user_id or _known(User, data.get("user_id"))
+    generation.api_key_id = generation.api_key_id or _known(ApiKey, data.get("key_id"))
+    generation.message_id = generation.message_id or _known(Message, data.get("message_id"))
+    generation.created_at = min(generation.created_at, at)
+    return vars(generation) != before
+
+
+def _known(model: type[User | ApiKey | Message], pk: int | None) -> int | None:
+    """`pk`, unless its row has been deleted meanwhile."""
+    return pk if pk is not None and model._default_manager.filter(pk=pk).exists() else None
+
+
+def _accepted(generation: Generation, data: Data, at: datetime) -> bool:
+    news = generation.prompt_tokens is None
+    generation.prompt_tokens = data["prompt_tokens"]
+    return news
+
+
+def _started(generation: Generation, data: Data, at: datetime) -> bool:
+    news = generation.started_at is None
+    generation.started_at = generation.started_at or at
+    return news
+
+
+def _preempted(generation: Generation, data: Data, at: datetime) -> bool:
+    if generation.preemptions.filter(parked_at=at).exists():
+        return False
+    # A resume that was written before its park stands there without a cause.
+    early = generation.preemptions.filter(cause="", resumed_at__gte=at).order_by("resumed_at").first()
+    park = early or Preemption(generation=generation)
+    park.slot, park.cells, park.bytes, park.parked_at = data["slot"], data["cells"], data["bytes"], at
+    park.cause, park.kind = data["cause"], data["method"]
+    park.save()
+    return True
+
+
+def _resumed(generation: Generation, data: Data, at: datetime) -> bool:
+    if generation.preemptions.filter(resumed_at=at).exists():
+        return False
+    park = generation.preemptions.filter(resumed_at=None, parked_at__lte=at).order_by("parked_at").first()
+    if park is None:
+        begun = at - timedelta(seconds=data["waited"])
+        park = Preemption(generation=generation, slot=data["slot"], parked_at=begun)
+    park.resumed_at, park.waited_s = at, data["waited"]
+    park.save()
+    generation.started_at = generation.started_at or at
+    return True
+
+
+def _finished(generation: Generation, data: Data, at: datetime) -> bool:
+    if generation.is_over:
+        return False
+    cancelled = data["stop_type"] == "cancelled"
+    generation.state = Generation.State.CANCELLED if cancelled else Generation.State.FINISHED
+    generation.finish_reason = {
+        "cancelled": Generation.FinishReason.CANCELLED,
+        "limit": Generation.FinishReason.LENGTH,
+    }.get(data["stop_type"], Generation.FinishReason.STOP)
+    generation.prompt_tokens, generation.completion_tokens = data["prompt_tokens"], data["completion_tokens"]
+    generation.parks, generation.parked_s = data["parks"], data["parked_s"]
+    generation.ttft_s = data["ttft_s"] if data["completion_tokens"] else None
+    generation.finished_at = at
+    return True
+
+
+def _failed(generation: Generation, data: Data, at: datetime) -> bool:
+    if generation.is_over:
+        return False
+    generation.state = Generation.State.FAILED
+    generation.error = _storable(data["message"])
+    generation.finished_at = at
+    return True
+
+
+_APPLY: dict[str, Callable[[Generation, Data, datetime], bool]] = {
+    "submitted": _submitted,
+    "accepted": _accepted,
+    "started": _started,
+    "preempted": _preempted,
+    "resumed": _resumed,
+    "finished": _finished,
+    "failed": _failed,
+}

@@ -59,7 +59,12 @@ def begin(chat: Chat, user: AbstractUser, text: str) -> list[Message]:
         stream=True,
     )
     job = Job(
-        generation.id.hex, "generate", request.to_dict(), "", owner=user.get_username(), submitted_at=time.time()
+        generation.id.hex,
+        "generate",
+        request.to_dict(),
+        "",
+        owner=user.get_username(),
+        submitted_at=time.time(),
     )
     try:
         jobs.submit_sync(job, {})
@@ -69,7 +74,11 @@ def begin(chat: Chat, user: AbstractUser, text: str) -> list[Message]:
 
 
 def fail(generation: Generation, error: str) -> None:
-    generation.state, generation.error, generation.finished_at = Generation.State.FAILED, error, timezone.now()
+    generation.state, generation.error, generation.finished_at = (
+        Generation.State.FAILED,
+        error,
+        timezone.now(),
+    )
     generation.save(update_fields=["state", "error", "finished_at"])
 
 
@@ -77,7 +86,8 @@ def failure(error: str) -> str:
     """What a person reads of an error, and what to do."""
     if "context size" in error:
         return TOO_LONG
-    return f"No answer: {error or 'something broke'}. Your message is kept; send it again."
+    error = error.rstrip(".") or "something broke"
+    return f"No more of this answer: {error}." + ("" if "again" in error else " Send your message again.")
 
 
 def ending(finish_reason: str, completion_tokens: int | None) -> str:

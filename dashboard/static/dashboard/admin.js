@@ -2,6 +2,8 @@
 
 const SHORTEST_WAIT = 500; // milliseconds before it connects again
 const LONGEST_WAIT = 10_000;
+const SILENCE = 6_000; // milliseconds without a message after which the connection counts as lost
+const NOT_STAFF = 4403; // the code of a refusal that a new attempt would not change
 
 const panel = document.getElementById("occupancy");
 const live = panel.querySelector(".occupancy-live");
@@ -53,9 +55,9 @@ function fillWorker(element, worker) {
   match(element.querySelector(".occupancy-parked"), worker.parked, "parked", fillParked);
 }
 
-function show(workers) {
-  if (workers.length) ahead = Date.now() / 1000 - Math.max(...workers.map((worker) => worker.at));
-  else note.textContent = "No worker is running.";
+function show({ workers, now }) {
+  ahead = Date.now() / 1000 - now;
+  note.textContent = "No worker is running.";
   note.hidden = workers.length > 0;
   match(list, workers, "worker", fillWorker);
   count();
@@ -77,14 +79,18 @@ function connect(wait) {
   const url = new URL("/ws/monitor/", location.href);
   url.protocol = url.protocol.replace("http", "ws");
   const socket = new WebSocket(url);
+  let lost = 0; // a timer
   socket.addEventListener("message", ({ data }) => {
+    clearTimeout(lost);
+    lost = setTimeout(() => socket.close(), SILENCE);
     wait = SHORTEST_WAIT;
     setLive(true);
-    show(JSON.parse(data).workers);
+    show(JSON.parse(data));
   });
-  socket.addEventListener("close", () => {
+  socket.addEventListener("close", ({ code }) => {
+    clearTimeout(lost);
     setLive(false);
-    setTimeout(connect, wait, Math.min(2 * wait, LONGEST_WAIT));
+    if (code !== NOT_STAFF) setTimeout(connect, wait, Math.min(2 * wait, LONGEST_WAIT));
   });
 }
 

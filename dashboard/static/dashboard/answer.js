@@ -23,7 +23,10 @@ export class Answer {
     for (const kind of KINDS) {
       this.source.addEventListener(kind, (event) => this.take(kind, JSON.parse(event.data)));
     }
-    this.source.onopen = () => this.say(this.line);
+    this.source.onopen = () => {
+      this.seconds.hidden = false;
+      this.say(this.line);
+    };
     this.source.onerror = () => this.broken();
   }
 
@@ -86,9 +89,14 @@ export class Answer {
     this.painted();
   }
 
+  /** EventSource comes back by itself, from the last event it has seen, unless it was refused. */
   broken() {
-    if (this.source.readyState === EventSource.CLOSED) this.end("failed", "This answer can't be followed any more. Reload the page.");
-    else this.say("Connection lost. Reconnecting…");
+    if (this.source.readyState === EventSource.CLOSED) {
+      this.end("failed", "This answer can't be followed any more. Reload the page.");
+    } else {
+      this.seconds.hidden = true;
+      this.say("Connection lost. Reconnecting…");
+    }
   }
 
   end(state, note) {

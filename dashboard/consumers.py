@@ -1,0 +1,55 @@
+"""What the pages follow: the occupancy of the workers."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from typing import Any
+
+from channels.generic.websocket import AsyncJsonWebsocketConsumer
+from redis.exceptions import RedisError
+
+from inference.broker import occupancy
+
+GROUP = "occupancy"
+NOT_STAFF = 4403
+AWAY = 1011
+AT_LEAST_S = 0.25  # between two updates
+AT_MOST_S = 2.0  # so that a worker which has gone is seen to be gone
+
+
+class Monitor(AsyncJsonWebsocketConsumer):
+    """The live picture for staff: {"workers": [snapshot, ...], "now": seconds since the epoch}.
+
+    A group message only says that there is news; what is sent is read at that moment, however many came.
+    """
+
+    async def connect(self) -> None:
+        await self.accept()  # first, or the browser would not see the code
+        user = self.scope["user"]
+        if not (user.is_active and user.is_staff):
+            await self.close(NOT_STAFF)
+            return
+        self.news = asyncio.Event()
+        await self.channel_layer.group_add(GROUP, self.channel_name)
+        self.feed = asyncio.create_task(self._feed())
+
+    async def occupancy_update(self, message: dict[str, Any]) -> None:
+        self.news.set()
+
+    async def _feed(self) -> None:
+        try:
+            while True:
+                self.news.clear()
+                await self.send_json({"workers": await occupancy.get_all(), "now": time.time()})
+                await asyncio.sleep(AT_LEAST_S)
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self.news.wait(), AT_MOST_S - AT_LEAST_S)
+        except (RedisError, OSError):
+            await self.close(AWAY)  # the browser comes again
+
+    async def disconnect(self, code: int) -> None:
+        if hasattr(self, "feed"):
+            self.feed.cancel()
+            await self.channel_layer.group_discard(GROUP, self.channel_name)

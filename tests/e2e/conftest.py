@@ -1,0 +1,37 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+from .stack import Stack, launch_chromium, signed_in
+
+expect.set_options(timeout=30_000)
+
+
+@pytest.fixture(scope="package")
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    """Two slots, and a pool in which two long chats don't fit together. Greedy, so that runs are alike."""
+    flags: dict[str, Any] = {"ctx-size": 512, "parallel": 2, "temp": 0}
+    stack = Stack(tmp_path_factory.mktemp("stack"), **flags)
+    stack.start()
+    yield stack
+    stack.stop()
+
+
+@pytest.fixture(scope="package")  # gone before other packages' tests: it keeps an event loop running
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        browser = launch_chromium(playwright)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture()
+def sign_in(browser: Browser, stack: Stack) -> Iterator[Callable[..., Page]]:
+    """`sign_in("ada")` -> a page of a browser of its own. ada is staff, grace is not."""
+    with ExitStack() as opened:
+        yield lambda name, **context: opened.enter_context(signed_in(browser, stack, name, **context))

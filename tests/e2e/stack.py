@@ -1,0 +1,164 @@
+"""The real stack, started as a person starts it, and a real browser."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import Browser, Page, Playwright
+
+ROOT = Path(__file__).resolve().parents[2]
+PASSWORD = "correct-horse-battery"
+PEOPLE = {"ada": True, "grace": False}  # name -> is staff
+CHROMIUM_FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+MAKE_PEOPLE = """
+from django.contrib.auth.models import User
+for name, staff in {people!r}.items():
+    user, _ = User.objects.get_or_create(username=name, defaults=dict(is_staff=staff, is_superuser=staff))
+    user.set_password({password!r})
+    user.save()
+"""
+
+
+def free_port() -> int:
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        port: int = s.getsockname()[1]
+        return port
+
+
+class Stack:
+    """`manage.py serve` with a data directory of its own."""
+
+    def __init__(self, data_dir: Path, **flags: int | float | str) -> None:
+        self.data_dir, self.port = data_dir, free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        flags = {"host": "127.0.0.1", "port": self.port, "data-dir": str(data_dir), **flags}
+        self.flags = [part for name, value in flags.items() for part in (f"--{name}", str(value))]
+        self.log = data_dir / "serve.log"
+
+    def start(self) -> None:
+        """Returns when it can be used; raises RuntimeError with the end of its log when it can't."""
+        with self.log.open("wb") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "manage.py", "serve", *self.flags],
+                cwd=ROOT,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        for _ in range(600):
+            if self._is_healthy():
+                break
+            try:
+                self.process.wait(0.2)
+            except subprocess.TimeoutExpired:
+                continue
+            raise RuntimeError("serve ended:\n" + self.log.read_text()[-3000:])
+        else:
+            self.stop()
+            raise RuntimeError("serve did not become healthy:\n" + self.log.read_text()[-3000:])
+        self._make_people()
+
+    def _is_healthy(self) -> bool:
+        try:
+            with urllib.request.urlopen(self.url + "/health", timeout=5) as reply:
+                return bool(reply.status == 200)
+        except OSError:
+            return False
+
+    def _make_people(self) -> None:
+        code = MAKE_PEOPLE.format(people=PEOPLE, password=PASSWORD)
+        command = [sys.executable, "manage.py", "shell", "--no-imports", "-c", code]
+        subprocess.run(command, cwd=ROOT, check=True, env=self.environ())
+
+    def environ(self) -> dict[str, str]:
+        """In which `manage.py` works on this stack's data."""
+        return {**os.environ, "BERTH_OPTIONS": json.dumps({"data_dir": str(self.data_dir)})}
+
+    def stop(self) -> None:
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+            try:
+                self.process.wait(20)
+            except subprocess.TimeoutExpired:
+                os.killpg(self.process.pid, signal.SIGKILL)
+                self.process.wait()
+
+    def complete(self, prompt: str, n_predict: int) -> ApiStream:
+        """Start an API request that writes exactly `n_predict` tokens."""
+        return ApiStream(self.url, {"prompt": prompt, "n_predict": n_predict})
+
+
+class ApiStream:
+    """A streamed request to the API, read beside the browser."""
+
+    def __init__(self, url: str, body: dict[str, Any]) -> None:
+        body = {"ignore_eos": True, "temperature": 0, "stream": True, **body}
+        request = urllib.request.Request(
+            url + "/completion", json.dumps(body).encode(), {"Content-Type": "application/json"}
+        )
+        self._reply = urllib.request.urlopen(request, timeout=120)
+        self.last: dict[str, Any] = {}
+        self._started = threading.Event()
+        self._thread = threading.Thread(target=self._read, daemon=True)
+        self._thread.start()
+
+    def _read(self) -> None:
+        for line in self._reply:
+            if line.startswith(b"data: {"):
+                self.last = json.loads(line[6:])
+                self._started.set()
+
+    def wait_until_it_writes(self) -> None:
+        assert self._started.wait(60)
+
+    def result(self) -> dict[str, Any]:
+        """The last chunk, when all is written."""
+        self._thread.join(120)
+        return self.last
+
+
+def launch_chromium(playwright: Playwright) -> Browser:
+    """Raises RuntimeError when Chromium is not installed."""
+    path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if path is None:
+        raise RuntimeError("the browser tests need Chromium: apt-get install chromium")
+    return playwright.chromium.launch(executable_path=path, args=CHROMIUM_FLAGS)
+
+
+@contextmanager
+def signed_in(browser: Browser, stack: Stack, name: str, **context: Any) -> Iterator[Page]:
+    """A browser of its own in which `name` has signed in. Errors on a page's script fail the test."""
+    with browser.new_context(base_url=stack.url, **context) as opened:
+        page = opened.new_page()
+        errors: list[str] = []
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.goto("/accounts/login/")
+        page.get_by_label("Name").fill(name)
+        page.get_by_label("Password").fill(PASSWORD)
+        page.get_by_role("button", name="Sign in").click()
+        page.wait_for_url(re.compile(r"/$"))
+        yield page
+        assert not errors

@@ -1,0 +1,163 @@
+"""The chat in a real browser, on the real model."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from .stack import Stack
+
+pytestmark = [pytest.mark.browser, pytest.mark.model]
+
+STORY = "Tell me a long story about a brave knight and a dragon."
+FILLER = "The quick brown fox jumps over the lazy dog and runs into the forest. " * 12
+PAUSED = "Paused while another chat finishes"
+
+
+def ask(page: Page, text: str) -> None:
+    page.get_by_label("Message", exact=True).fill(text)
+    page.keyboard.press("Enter")
+
+
+def answer(page: Page):
+    return page.locator(".message--assistant .text").last
+
+
+def state_line(page: Page):
+    return page.locator(".message--assistant").last.get_by_role("status")
+
+
+def wait_for_words(page: Page, at_least: int) -> str:
+    """The answer once it has that many words."""
+    expect(answer(page)).to_have_text(re.compile(rf"(\S+\s+){{{at_least}}}"))
+    return answer(page).text_content() or ""
+
+
+def wait_for_the_end(page: Page) -> None:
+    expect(page.get_by_role("button", name="Send")).to_be_visible(timeout=90_000)
+
+
+def test_an_answer_streams_under_its_question(sign_in):
+    page = sign_in("grace")
+    ask(page, STORY)
+    expect(page).to_have_url(re.compile(r"/chats/\d+/$"))
+    expect(page.locator(".message--user .text")).to_have_text(STORY)
+    expect(page.get_by_role("button", name="Stop")).to_be_visible()
+    early = wait_for_words(page, 3)
+    later = wait_for_words(page, 20)
+    assert later.startswith(early)
+    wait_for_the_end(page)
+    expect(page.get_by_role("navigation", name="Chats").get_by_role("link").first).to_have_text(STORY)
+
+
+def test_a_finished_answer_is_there_after_a_reload_and_the_chat_goes_on(sign_in):
+    page = sign_in("grace")
+    ask(page, "What is the capital of France? Answer in one word.")
+    wait_for_words(page, 0)
+    wait_for_the_end(page)
+    text = answer(page).text_content()
+    assert text
+    ask(page, "And of Italy?")
+    expect(page.locator(".message--assistant")).to_have_count(2)
+    wait_for_the_end(page)
+    page.reload()
+    expect(page.locator(".message--assistant .text").first).to_have_text(text)
+    expect(page.locator(".message--user")).to_have_count(2)
+
+
+def test_shift_enter_breaks_the_line(sign_in):
+    page = sign_in("grace")
+    field = page.get_by_label("Message", exact=True)
+    field.press_sequentially("one")
+    page.keyboard.press("Shift+Enter")
+    field.press_sequentially("two")
+    expect(field).to_have_value("one\ntwo")
+    expect(page).to_have_url(re.compile(r"/$"))
+
+
+def test_stop_ends_the_answer_and_keeps_its_text(sign_in):
+    page = sign_in("grace")
+    ask(page, STORY)
+    text = wait_for_words(page, 5)
+    page.get_by_role("button", name="Stop").click()
+    expect(state_line(page)).to_have_text("Stopped.")
+    expect(page.get_by_role("button", name="Send")).to_be_visible()
+    page.reload()
+    expect(state_line(page)).to_have_text("Stopped.")
+    assert (answer(page).text_content() or "").startswith(text)
+
+
+def test_a_reload_in_mid_answer_shows_the_text_so_far_and_goes_on(sign_in):
+    page = sign_in("grace")
+    ask(page, STORY)
+    before = wait_for_words(page, 10)
+    page.reload()
+    after = wait_for_words(page, 25)
+    assert after.startswith(before)
+    wait_for_the_end(page)
+
+
+def test_a_reader_who_scrolls_up_is_not_pulled_down(sign_in):
+    page = sign_in("grace", viewport={"width": 390, "height": 400})
+    ask(page, STORY)
+    box = page.locator("#scroll")
+    wait_for_words(page, 60)
+    page.mouse.move(200, 200)
+    page.mouse.wheel(0, -10_000)
+    expect(page.get_by_role("button", name="Latest")).to_be_visible()
+    words = len((answer(page).text_content() or "").split())
+    wait_for_words(page, words + 20)
+    assert box.evaluate("box => box.scrollTop") == 0
+    page.get_by_role("button", name="Latest").click()
+    expect(page.get_by_role("button", name="Latest")).to_be_hidden()
+    page.get_by_role("button", name="Stop").click()
+    wait_for_the_end(page)
+
+
+def test_a_chat_that_finds_no_room_is_paused_and_goes_on_from_where_it_was(sign_in, stack: Stack):
+    page = sign_in("grace")
+    other = stack.complete(FILLER, 300)
+    other.wait_until_it_writes()
+    ask(page, STORY)
+    wait_for_words(page, 3)
+    expect(state_line(page)).to_have_text(PAUSED)
+    expect(page.locator(".message--assistant .seconds").last).to_have_text(re.compile(r"\d+ s"))
+    before = answer(page).text_content() or ""
+    page.reload()  # also while parked
+    expect(state_line(page)).to_have_text(PAUSED)
+    expect(answer(page)).to_have_text(before)
+    assert other.result()["tokens_predicted"] == 300
+    expect(state_line(page)).not_to_have_text(PAUSED)
+    assert (answer(page).text_content() or "").startswith(before)
+    wait_for_the_end(page)
+    assert len(answer(page).text_content() or "") > len(before)
+
+
+def test_two_chats_that_do_not_fit_together_both_finish(sign_in):
+    pages = [sign_in("grace"), sign_in("ada")]
+    for page in pages:
+        ask(page, STORY)
+    for page in pages:
+        wait_for_the_end(page)
+        expect(state_line(page)).not_to_have_text(re.compile("No more|Paused"))
+        assert len((answer(page).text_content() or "").split()) > 20
+
+
+def test_a_question_that_fits_no_context_gets_a_line_that_says_what_to_do(sign_in):
+    page = sign_in("grace")
+    ask(page, "word " * 600)
+    expect(state_line(page)).to_have_text(re.compile("too long for the model. Shorten the message"))
+    expect(page.get_by_role("button", name="Send")).to_be_visible()
+
+
+def test_text_is_shown_as_text(sign_in):
+    page = sign_in("grace")
+    ask(page, "<img src=x onerror=document.title='broken'> <b>hello</b>")
+    expect(page.locator(".message--user .text")).to_have_text(
+        "<img src=x onerror=document.title='broken'> <b>hello</b>"
+    )
+    assert page.locator(".message img, .message b").count() == 0
+    page.get_by_role("button", name="Stop").click()
+    wait_for_the_end(page)

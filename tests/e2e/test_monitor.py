@@ -1,0 +1,65 @@
+"""The monitor and the admin's panel in a real browser, on the real model."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from .stack import Stack
+from .test_chat import FILLER, PAUSED, STORY, ask, state_line, wait_for_the_end, wait_for_words
+
+pytestmark = [pytest.mark.browser, pytest.mark.model]
+
+
+def test_a_parked_chat_is_shown_live_with_its_wait_and_the_pool(sign_in, stack: Stack):
+    monitor, chat = sign_in("ada"), sign_in("grace")
+    monitor.goto("/monitor/")
+    expect(monitor.get_by_role("status")).to_have_text("Live")
+    expect(monitor.get_by_text("Nobody is parked.")).to_be_visible()
+    other = stack.complete(FILLER, 300)
+    other.wait_until_it_writes()
+    ask(chat, STORY)
+    expect(state_line(chat)).to_have_text(PAUSED)
+
+    parked = monitor.get_by_role("table", name="Parked, in order of return")
+    expect(parked.get_by_role("row").filter(has_text="grace")).to_contain_text(re.compile(r"\d+ s"))
+    bar = monitor.get_by_role("img", name=re.compile(r"of 512 cells in use: slot \d holds \d{3}"))
+    expect(bar).to_be_visible()
+    expect(monitor.get_by_role("table", name="Slots")).to_contain_text("writing")
+    assert "knight" not in (monitor.locator("main").text_content() or "")
+
+    other.result()
+    expect(monitor.get_by_text("Nobody is parked.")).to_be_visible()
+    wait_for_the_end(chat)
+
+
+def test_it_says_when_it_is_not_live_and_comes_back(sign_in):
+    page = sign_in("ada")
+    page.route_web_socket("**/ws/monitor/", lambda ws: ws.close(code=1012))
+    page.goto("/monitor/")
+    expect(page.get_by_role("status")).to_have_text(re.compile(r"Not live since .*; reconnecting"))
+    expect(page.locator("#workers")).to_have_class("stale")
+    page.route_web_socket("**/ws/monitor/", lambda ws: ws.connect_to_server())
+    expect(page.get_by_role("status")).to_have_text("Live")
+    expect(page.locator("#workers")).not_to_have_class("stale")
+
+
+def test_it_is_for_staff_alone(sign_in):
+    page = sign_in("grace")
+    expect(page.get_by_role("link", name="Monitor")).to_have_count(0)
+    reply = page.goto("/monitor/")
+    assert reply is not None
+    assert reply.status == 403
+    expect(page.get_by_role("heading", name="Not for this account")).to_be_visible()
+
+
+def test_the_admins_index_shows_the_same_live_picture(sign_in, stack: Stack):
+    admin, chat = sign_in("ada"), sign_in("grace")
+    admin.goto("/admin/")
+    ask(chat, STORY)
+    wait_for_words(chat, 1)
+    expect(admin.locator("body")).to_contain_text("grace")
+    chat.get_by_role("button", name="Stop").click()
+    wait_for_the_end(chat)

@@ -140,7 +140,7 @@ class Batch:
         self._n_seq = np.ones(capacity, np.int32)
         # llama.h wants a pointer to each token's list of sequences; ours have one entry each.
         self._seq_pointers = self._seq.ctypes.data + 4 * np.arange(capacity, dtype=np.uintp)
-        fields = dict(lib.llama_batch._fields_)
+        fields: dict[str, Any] = {field[0]: field[1] for field in lib.llama_batch._fields_}
         self.struct = lib.llama_batch(
             0,
             self._pointer(self._token, fields["token"]),

@@ -149,7 +149,7 @@ def test_a_prompt_beside_a_decoding_neighbour_is_bounded_by_the_pace() -> None:
 def test_prompts_share_a_step_equally_and_a_short_one_leaves_its_rest_to_the_others() -> None:
     short, long, longer = prompt("short", 4), prompt("long", 200), prompt("longer", 300)
     p = plan(pool([Seq("a", 10), longer, short, long]))
-    assert dict((s.name, n) for s, n in p.compute) == {"a": 1, "short": 4, "long": 18, "longer": 18}
+    assert {s.name: n for s, n in p.compute} == {"a": 1, "short": 4, "long": 18, "longer": 18}
 
 
 @pytest.mark.parametrize(("cells", "expected"), [(0, 128), (100, 28), (128, 128)])

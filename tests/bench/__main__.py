@@ -1,0 +1,108 @@
+"""Speed through the whole product against llama-server: same model, same machine, alternating.
+
+    python -m tests.bench --peer PATH      PATH is a llama-server built from the same llama.cpp sources
+    python -m tests.bench                  without a peer: the product's own figures only
+
+Prints a table of medians and ratios. It asserts nothing: a shared machine decides too much.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import threading
+import time
+from collections.abc import Callable
+
+from . import client, servers
+
+PROMPTS = [
+    "Once upon a time there was a brave knight who",
+    "The quick brown fox jumps over the lazy dog and",
+    "In a small village by the sea there lived a fisherman who",
+    "Every morning before sunrise the old baker would",
+    "The train left the station an hour late because",
+    "Nobody in the office had ever seen a printer that",
+    "Under the bridge, where the water was quiet, there",
+    "She opened the letter slowly, knowing that",
+]
+LONG_PROMPT = " ".join([PROMPTS[2]] * 58)  # about 700 tokens
+
+
+def throughput(port: int, n_streams: int, n_tokens: int) -> float:
+    """Tokens per second of all streams together, from the first request to the last token."""
+    streams = [client.Stream(port, client.completion(PROMPTS[i], n_tokens)) for i in range(n_streams)]
+    client.run(streams)
+    for stream in streams:
+        stream.check(n_tokens)
+    start = min(s.sent_at for s in streams)
+    end = max(s.token_times()[-1] for s in streams)
+    return n_streams * n_tokens / (end - start)
+
+
+def ttft(port: int) -> float:
+    """Milliseconds to the first token of a lone short prompt; the median of 8."""
+    streams = [client.run([client.Stream(port, client.completion(p, 2))])[0] for p in PROMPTS]
+    return 1e3 * statistics.median(s.ttft for s in streams)
+
+
+def neighbour_gap(port: int) -> float:
+    """Milliseconds: a decoding stream's worst gap while a prompt of about 700 tokens is processed."""
+    neighbour = client.Stream(port, client.completion(PROMPTS[0], 300))
+    thread = threading.Thread(target=client.run, args=([neighbour],))
+    thread.start()
+    while not neighbour.reads:
+        time.sleep(0.01)
+    time.sleep(0.3)
+    client.run([client.Stream(port, client.completion(LONG_PROMPT, 2))])
+    thread.join()
+    return 1e3 * neighbour.worst_gap()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m tests.bench")
+    parser.add_argument("--peer", help="a llama-server binary built from the same llama.cpp sources")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--tokens", type=int, default=128)
+    parser.add_argument("--threads", type=int, default=os.cpu_count())
+    parser.add_argument("--only", help="a part of the names of the measurements to run")
+    args = parser.parse_args()
+    measurements: list[Measurement] = [
+        *((f"tokens/s, {n} streams", lambda port, n=n: throughput(port, n, args.tokens)) for n in (1, 4, 8)),
+        ("time to first token, ms", ttft),
+        ("neighbour's worst gap, ms", neighbour_gap),
+    ]
+    if args.only:
+        measurements = [m for m in measurements if args.only in m[0]]
+    with servers.berth(args.threads) as ours:
+        if not args.peer:
+            report(measurements, {"berth": ours}, args.rounds)
+            return
+        with servers.peer(args.peer, args.threads) as theirs:
+            report(measurements, {"berth": ours, "llama-server": theirs}, args.rounds)
+
+
+Measurement = tuple[str, Callable[[int], float]]
+
+
+def report(measurements: list[Measurement], ports: dict[str, int], rounds: int) -> None:
+    for port in ports.values():
+        throughput(port, 1, 16)  # warm
+    for name, measure in measurements:
+        figures: dict[str, list[float]] = {server: [] for server in ports}
+        for i in range(rounds):
+            # Alternating, and each first as often as the other, so that a slow minute hits both.
+            for server, port in sorted(ports.items(), reverse=bool(i % 2)):
+                figures[server].append(measure(port))
+        medians = {server: statistics.median(values) for server, values in figures.items()}
+        line = "  ".join(f"{server} {median:8.1f}" for server, median in medians.items())
+        ratio = ""
+        if len(medians) == 2:
+            pairs = [a / b for a, b in zip(*figures.values(), strict=True)]
+            ratio = f"  ratio {statistics.median(pairs):.3f} ({min(pairs):.3f}..{max(pairs):.3f})"
+        print(f"{name:28s} {line}{ratio}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

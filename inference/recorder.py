@@ -25,6 +25,7 @@ from django.db import (
     close_old_connections,
     transaction,
 )
+from django.db.models import Manager
 from redis.exceptions import RedisError
 
 from inference.broker import log as event_log
@@ -170,13 +171,10 @@ def _settle(generation: Generation) -> None:
     """Work out the state and the parks from what is known, in whatever order it came to be known."""
     parks = list(generation.preemptions.all())
     if not generation.is_over:
-        generation.state = (
-            Generation.State.PARKED
-            if any(park.resumed_at is None for park in parks)
-            else Generation.State.RUNNING
-            if generation.started_at
-            else Generation.State.QUEUED
-        )
+        if any(park.resumed_at is None for park in parks):
+            generation.state = Generation.State.PARKED
+        elif generation.started_at:
+            generation.state = Generation.State.RUNNING
     elif generation.finished_at:
         for park in parks:
             if park.waited_s is None:  # it ended while parked
@@ -188,8 +186,8 @@ def _settle(generation: Generation) -> None:
 
 
 def _fill_message(generation: Generation, text: str, at: datetime) -> None:
-    Message.objects.filter(pk=generation.message_id).update(content=text)
-    Chat.objects.filter(messages=generation.message_id, updated_at__lt=at).update(updated_at=at)
+    Message.objects.filter(generation=generation).update(content=text)
+    Chat.objects.filter(messages__generation=generation, updated_at__lt=at).update(updated_at=at)
 
 
 # --- one function a kind: True when the record says something new ---------------------------------
@@ -203,16 +201,16 @@ def _submitted(generation: Generation, data: Data, at: datetime) -> bool:
     generation.api = generation.api or data.get("api", "")[:40]
     generation.model = generation.model or _storable(data.get("model", ""))[:200]
     generation.stream = generation.stream or bool(data.get("stream"))
-    generation.user_id = generation.user_id or _known(User, data.get("user_id"))
-    generation.api_key_id = generation.api_key_id or _known(ApiKey, data.get("key_id"))
-    generation.message_id = generation.message_id or _known(Message, data.get("message_id"))
+    generation.user_id = generation.user_id or _known(User.objects, data.get("user_id"))
+    generation.api_key_id = generation.api_key_id or _known(ApiKey.objects, data.get("key_id"))
+    generation.message_id = generation.message_id or _known(Message.objects, data.get("message_id"))
     generation.created_at = min(generation.created_at, at)
     return vars(generation) != before
 
 
-def _known(model: type[User | ApiKey | Message], pk: int | None) -> int | None:
+def _known(rows: Manager[Any], pk: int | None) -> int | None:
     """`pk`, unless its row has been deleted meanwhile."""
-    return pk if pk is not None and model._default_manager.filter(pk=pk).exists() else None
+    return pk if pk is not None and rows.filter(pk=pk).exists() else None
 
 
 def _accepted(generation: Generation, data: Data, at: datetime) -> bool:

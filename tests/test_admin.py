@@ -1,0 +1,138 @@
+"""The admin: each changelist in few queries, nothing editable that would lie, a key shown once."""
+
+from __future__ import annotations
+
+import re
+import uuid
+
+import pytest
+from django.contrib.auth.models import User
+from django.urls import reverse
+from django.utils import timezone
+
+from inference.models import ApiKey, Chat, Generation, Message, Preemption
+
+pytestmark = pytest.mark.django_db
+SECRET = "nobody but its writer should read this in a list"
+
+
+@pytest.fixture
+def chat(admin_user: User) -> Chat:
+    return Chat.objects.create(user=admin_user, title="A walk")
+
+
+@pytest.fixture
+def generation(admin_user: User, chat: Chat) -> Generation:
+    message = chat.messages.create(role="assistant", content=SECRET)
+    generation = Generation.objects.create(
+        id=uuid.UUID("0123456789abcdef0123456789abcdef"),
+        state="parked",
+        api="chat",
+        model="smol",
+        user=admin_user,
+        message=message,
+        parks=1,
+    )
+    generation.preemptions.create(cause="pressure", cells=100, bytes=2**21, parked_at=timezone.now())
+    return generation
+
+
+@pytest.mark.parametrize("model", ["chat", "message", "generation", "preemption", "apikey"])
+def test_each_changelist_answers_without_a_query_a_row(
+    model, admin_client, admin_user, generation, django_assert_max_num_queries
+):
+    ApiKey.objects.create_key("laptop", admin_user)
+    for i in range(20):
+        message = Chat.objects.create(user=admin_user).messages.create(role="assistant", content=SECRET)
+        other = Generation.objects.create(user=admin_user, message=message)
+        other.preemptions.create(cause="forced", parked_at=timezone.now())
+        ApiKey.objects.create_key(f"key {i}", User.objects.create_user(f"user{i}"))
+    with django_assert_max_num_queries(16):
+        response = admin_client.get(reverse(f"admin:inference_{model}_changelist"))
+    assert response.status_code == 200
+    assert SECRET not in response.text
+
+
+@pytest.mark.parametrize(
+    ("model", "query"),
+    [
+        ("chat", "walk"),
+        ("message", "walk"),
+        ("generation", "01234567-89ab"),
+        ("generation", "admin"),
+        ("preemption", "01234567"),
+        ("apikey", "laptop"),
+    ],
+)
+def test_search_finds_the_row(model, query, admin_client, admin_user, generation):
+    ApiKey.objects.create_key("laptop", admin_user)
+    response = admin_client.get(reverse(f"admin:inference_{model}_changelist"), {"q": query})
+    assert response.context["cl"].result_count == 1
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "found"),
+    [("state__exact", "parked", 1), ("state__exact", "failed", 0), ("api", "chat", 1), ("model", "other", 0)],
+)
+def test_generations_are_filtered(field, value, found, admin_client, generation):
+    response = admin_client.get(reverse("admin:inference_generation_changelist"), {field: value})
+    assert response.context["cl"].result_count == found
+
+
+@pytest.mark.parametrize("model", [Generation, Preemption, Message])
+def test_what_happened_cannot_be_added_or_edited(model, admin_client, generation):
+    name = model._meta.model_name
+    assert admin_client.get(reverse(f"admin:inference_{name}_add")).status_code == 403
+    url = reverse(f"admin:inference_{name}_change", args=[model.objects.get().pk])
+    page = admin_client.get(url)
+    assert page.status_code == 200
+    assert 'name="_save"' not in page.text
+    assert admin_client.post(url, {"state": "failed"}).status_code == 403
+
+
+def test_a_generation_shows_its_parks(admin_client, generation):
+    page = admin_client.get(reverse("admin:inference_generation_change", args=[generation.pk]))
+    assert "Pressure" in page.text
+
+
+def test_a_chat_leads_to_its_messages(admin_client, chat):
+    chat.messages.create(role="user", content=SECRET)
+    Chat.objects.create(user=chat.user).messages.create(role="user", content="elsewhere")
+    page = admin_client.get(reverse("admin:inference_chat_changelist"))
+    link = re.search(rf'href="([^"]*chat__id__exact={chat.pk})"', page.text)
+    assert link is not None
+    assert admin_client.get(link[1]).context["cl"].result_count == 1
+
+
+def test_a_new_key_is_shown_exactly_once(admin_client, admin_user):
+    answer = admin_client.post(
+        reverse("admin:inference_apikey_add"),
+        {"name": "laptop", "owner": admin_user.pk, "notices": "on", "_continue": "1"},
+        follow=True,
+    )
+    row = ApiKey.objects.get()
+    shown = re.search(r"<code>(sk-berth-[\w-]+)</code>", answer.text)
+    assert shown is not None
+    assert ApiKey.objects.with_key(shown[1]).get() == row
+    again = admin_client.get(reverse("admin:inference_apikey_change", args=[row.pk]))
+    assert shown[1] not in again.text
+    assert row.prefix in again.text
+
+
+def test_editing_a_key_keeps_the_key(admin_client, admin_user):
+    row, plain = ApiKey.objects.create_key("laptop", admin_user)
+    admin_client.post(reverse("admin:inference_apikey_change", args=[row.pk]), {"name": "phone"})
+    changed = ApiKey.objects.with_key(plain).get()
+    assert (changed.name, changed.notices) == ("phone", False)
+
+
+def test_a_revoked_key_stays_with_the_time_of_its_first_revocation(admin_client, admin_user):
+    row, _ = ApiKey.objects.create_key("laptop", admin_user)
+    url = reverse("admin:inference_apikey_changelist")
+    admin_client.post(url, {"action": "revoke", "_selected_action": [row.pk]})
+    row.refresh_from_db()
+    first = row.revoked_at
+    assert first is not None
+    admin_client.post(url, {"action": "revoke", "_selected_action": [row.pk]})
+    row.refresh_from_db()
+    assert row.revoked_at == first

@@ -12,7 +12,7 @@ from .llama import Context, Model
 
 
 class Sampler:
-    """One sequence's sampler. Its state (penalties, random numbers) is in host RAM: a park leaves it alone."""
+    """One sequence's sampler. Its state (penalties, random numbers) is in host RAM: parks leave it alone."""
 
     def __init__(self, model: Model, params: SamplingParams) -> None:
         self.seed = params.seed if params.seed >= 0 else random.getrandbits(32)

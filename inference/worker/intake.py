@@ -24,7 +24,7 @@ def refuse(message: str, type: str = "invalid_request_error", **extra: object) -
 
 
 class Intake:
-    """Applies the template, tokenises and validates. Safe beside the decode thread: it only reads the model."""
+    """Applies the template, tokenises and validates. Safe beside the decode thread: it reads only."""
 
     def __init__(self, model: Model, template: ChatTemplate, n_ctx_seq: int) -> None:
         self.model, self.template, self.n_ctx_seq = model, template, n_ctx_seq

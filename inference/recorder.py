@@ -220,13 +220,13 @@ def _accepted(generation: Generation, data: Data, at: datetime) -> bool:
 
 
 def _started(generation: Generation, data: Data, at: datetime) -> bool:
-    news = generation.started_at is None
-    generation.started_at = generation.started_at or at
-    return news
+    before = generation.started_at
+    generation.started_at = min(before or at, at)
+    return generation.started_at != before
 
 
 def _preempted(generation: Generation, data: Data, at: datetime) -> bool:
-    if generation.preemptions.filter(parked_at=at).exists():
+    if generation.preemptions.filter(parked_at=at).exclude(cause="").exists():
         return False
     # A resume that was written before its park stands there without a cause.
     early = generation.preemptions.filter(cause="", resumed_at__gte=at).order_by("resumed_at").first()

@@ -8,9 +8,9 @@ import time
 from typing import Any
 
 from channels.generic.websocket import AsyncJsonWebsocketConsumer
-from redis.exceptions import RedisError
 
 from inference.broker import occupancy
+from inference.broker.connect import AWAY
 
 GROUP = "occupancy"
 NOT_STAFF = 4403
@@ -46,7 +46,7 @@ class Monitor(AsyncJsonWebsocketConsumer):
                 await asyncio.sleep(AT_LEAST_S)
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(self.news.wait(), AT_MOST_S - AT_LEAST_S)
-        except (RedisError, OSError):
+        except AWAY:
             await self.close(AWAY)  # the browser comes again
 
     async def disconnect(self, code: int) -> None:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import time
+from dataclasses import asdict
 
 from django.conf import settings
 from django.contrib.auth.models import AbstractUser
 from django.db import transaction
 from django.utils import timezone
-from redis.exceptions import RedisError
 
-from inference.broker import jobs
-from inference.messages import GenerationRequest, Job, SamplingParams
+from inference import recorder
+from inference.broker import control, jobs, log, occupancy
+from inference.broker.connect import AWAY
+from inference.messages import Failed, Finished, GenerationRequest, Job, SamplingParams
 from inference.models import Chat, Generation, Message
 
 API = "chat"  # how generations of these pages are named among those of the API
@@ -42,9 +44,12 @@ def begin(chat: Chat, user: AbstractUser, text: str) -> list[Message]:
 
     With Redis away the message is kept all the same, and its generation has failed.
     """
+    on_the_way = Generation.objects.filter(message__chat=chat).exclude(state__in=Generation.OVER)
+    for generation in on_the_way:
+        settle(generation)
     with transaction.atomic():
         Chat.objects.select_for_update().get(pk=chat.pk)
-        if Generation.objects.filter(message__chat=chat).exclude(state__in=Generation.OVER).exists():
+        if on_the_way.exists():
             raise Busy
         question = chat.messages.create(role=Message.Role.USER, content=text)
         answer = chat.messages.create(role=Message.Role.ASSISTANT)
@@ -68,9 +73,32 @@ def begin(chat: Chat, user: AbstractUser, text: str) -> list[Message]:
     )
     try:
         jobs.submit_sync(job, {})
-    except (RedisError, OSError):
+    except AWAY:
         fail(generation, UNREACHABLE)
     return [question, answer]
+
+
+def settle(generation: Generation) -> None:
+    """Write the end of a generation whose row lags behind its log; a person can be faster than the recorder."""
+    try:
+        events = log.read_sync(generation.id.hex)
+    except AWAY:
+        return
+    if events and isinstance(last := events[-1][1], Finished | Failed):
+        id = generation.id.hex
+        record = {"id": id, "kind": last.kind, "worker": "", "at": time.time(), "data": asdict(last)}
+        recorder.write_batch([("", record)])
+
+
+def stop(generation: Generation) -> None:
+    """End it, in whatever state it is. Raises RedisError or OSError while Redis is away."""
+    id = generation.id.hex
+    control.cancel_sync(id)
+    if not log.read_sync(id) and not occupancy.get_all_sync():  # no worker will tell that it has ended
+        generation.state = Generation.State.CANCELLED
+        generation.finish_reason = Generation.FinishReason.CANCELLED
+        generation.finished_at = timezone.now()
+        generation.save(update_fields=["state", "finish_reason", "finished_at"])
 
 
 def fail(generation: Generation, error: str) -> None:

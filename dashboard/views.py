@@ -11,9 +11,8 @@ from django.shortcuts import get_object_or_404, render
 from django.template.loader import render_to_string
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST
-from redis.exceptions import RedisError
 
-from inference.broker import control
+from inference.broker.connect import AWAY
 from inference.models import Chat, Generation, Message
 
 from . import conversation
@@ -92,8 +91,8 @@ def stop(request: HttpRequest, pk: UUID) -> HttpResponse:
     generation = get_object_or_404(Generation, pk=pk, message__chat__user=request.user)
     if not generation.is_over:
         try:
-            control.cancel_sync(generation.id.hex)
-        except (RedisError, OSError):
+            conversation.stop(generation)
+        except AWAY:
             return _error("The model can't be reached. Try again in a moment.", 503)
     return JsonResponse({}, status=202)
 

@@ -7,33 +7,33 @@ from django.test import Client
 from inference.models import Chat, Generation
 
 
-@pytest.fixture()
+@pytest.fixture
 def ada(db) -> User:
     return User.objects.create_user("ada", password="correct-horse")
 
 
-@pytest.fixture()
+@pytest.fixture
 def grace(db) -> User:
     return User.objects.create_user("grace", password="correct-horse")
 
 
-@pytest.fixture()
+@pytest.fixture
 def staff(db) -> User:
     return User.objects.create_user("root", password="correct-horse", is_staff=True)
 
 
-@pytest.fixture()
+@pytest.fixture
 def as_ada(client: Client, ada: User) -> Client:
     client.force_login(ada)
     return client
 
 
-@pytest.fixture()
+@pytest.fixture
 def chat(ada: User) -> Chat:
     return Chat.objects.create(user=ada, title="Boats")
 
 
-@pytest.fixture()
+@pytest.fixture
 def generation(chat: Chat) -> Generation:
     """One of ada's that is on its way."""
     chat.messages.create(role="user", content="Tell me of boats")

@@ -69,7 +69,7 @@ def test_an_answer_on_its_way_carries_the_address_of_its_events(as_ada, chat, ge
         ({"state": "cancelled", "finish_reason": "cancelled"}, "Stopped."),
         ({"state": "finished", "finish_reason": "length"}, "Start a new chat to go on."),
         (
-            {"state": "failed", "error": "the prompt exceeds the available context size"},
+            {"state": "failed", "error": "it exceeds the available context size"},
             "Shorten the message",
         ),
         ({"state": "failed", "error": "the worker died; send it again"}, "the worker died; send it again."),

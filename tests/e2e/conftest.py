@@ -30,7 +30,7 @@ def browser() -> Iterator[Browser]:
         browser.close()
 
 
-@pytest.fixture()
+@pytest.fixture
 def sign_in(browser: Browser, stack: Stack) -> Iterator[Callable[..., Page]]:
     """`sign_in("ada")` -> a page of a browser of its own. ada is staff, grace is not."""
     with ExitStack() as opened:

@@ -70,6 +70,8 @@ class Sampler:
             lib.llama_sampler_free(self._chain)
             self._chain = None
 
+    __del__ = close
+
 
 def _biases(model: Model, params: SamplingParams) -> list[lib.llama_logit_bias]:
     """The biases token by token. A text biases each token it is made of. Raises ValueError for a bad id."""

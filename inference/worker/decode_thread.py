@@ -11,7 +11,7 @@ from typing import Any
 
 from inference.engine.engine import Emitted, Engine
 from inference.engine.sequence import Sequence
-from inference.messages import Token
+from inference.messages import Event, Token
 
 from .snapshot import Snapshots
 
@@ -39,6 +39,12 @@ class DecodeThread(threading.Thread):
         self.ended = asyncio.Event()
 
     # --- the asyncio thread's side ----------------------------------------------------------------
+
+    def tell(self, seq_id: str, event: Event) -> None:
+        """Put an event of the intake's among the engine's, which will follow it in order."""
+        with self._out_lock:
+            self._out.append((seq_id, event))
+        self.has_events.set()
 
     def add(self, seq: Sequence) -> None:
         self._put(seq)

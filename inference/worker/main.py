@@ -138,15 +138,16 @@ class Worker:
                 await self._take(job)
 
     async def _take(self, job: Job) -> None:
+        event, seq = await self._consider(job)
         if job.id in self._cancelled:
             del self._cancelled[job.id]
             await self._jobs.ack([job.id])
             return
+        # From here to the hand-over nothing is awaited: a cancel finds the job before it or after it.
         if job.reply_to:
             self._publisher.route(job.id, job.reply_to)
         self._numbers[job.id] = 0
-        event, seq = await self._consider(job)
-        await self._send([(job.id, event)])
+        self._thread.tell(job.id, event)
         if seq is not None:
             self._thread.add(seq)
 
@@ -186,7 +187,10 @@ class Worker:
             await self._send(self._thread.take_events())
 
     async def _send(self, events: list[tuple[str, Event]]) -> None:
-        """Number the events, write and publish them, and close the books of those that are over."""
+        """Number the events, write and publish them, and close the books of those that are over.
+
+        One call at a time: what is written out of order would be lost.
+        """
         batch, over = [], []
         for generation, event in events:
             number = self._numbers.get(generation, 0) + 1

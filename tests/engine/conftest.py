@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,19 +14,11 @@ from inference.engine.sequence import Sequence
 from inference.engine.text import TextAssembler
 from inference.messages import Event, SamplingParams, Token
 
-MODEL = Path(__file__).parents[2] / "var/models/SmolLM2-135M-Instruct.Q4_1.gguf"
-
 KNIGHT = "Once upon a time there was a brave knight who"
 FOX = "The quick brown fox jumps over the lazy dog and"
 FISHER = "In a small village by the sea there lived a fisherman who"
 BAKER = "Every morning before sunrise the old baker would"
 GREEDY = SamplingParams(temperature=0, ignore_eos=True)
-
-
-@pytest.fixture(scope="session")
-def model() -> Model:
-    assert MODEL.exists(), "the model is missing: run `make test`, or `manage.py fetch_model smollm2-135m`"
-    return Model(str(MODEL))
 
 
 @pytest.fixture(scope="session")

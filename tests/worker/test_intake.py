@@ -1,0 +1,97 @@
+"""What the worker refuses before a byte is sent, and what it makes of the rest."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from inference.engine.llama import Model
+from inference.messages import GenerationRequest, Job, SamplingParams
+from inference.worker.chat_template import ChatTemplate, TemplateFailure
+from inference.worker.intake import Intake, Refused
+
+
+@pytest.fixture(scope="module")
+def intake(model: Model) -> Intake:
+    return Intake(model, ChatTemplate(model.chat_template, bos=model.bos, eos=model.eos), n_ctx_seq=64)
+
+
+def job(**fields: Any) -> Job:
+    return Job("a", "generate", GenerationRequest(**fields).to_dict(), "")
+
+
+def reason(intake: Intake, **fields: Any) -> tuple[int, str, str]:
+    with pytest.raises(Refused) as caught:
+        intake.generation(job(**fields))
+    failed = caught.value.failed
+    return failed.status, failed.type, failed.message
+
+
+def test_a_prompt_that_cannot_fit_the_context_is_refused_with_both_figures(intake: Intake) -> None:
+    status, type_, message = reason(intake, prompt="word " * 100)
+    assert (status, type_) == (400, "exceed_context_size_error")
+    assert "64" in message
+
+
+def test_a_prompt_that_leaves_room_for_one_token_is_taken(intake: Intake) -> None:
+    _, seq = intake.generation(job(prompt=(5,) * 63))
+    assert seq.n_prompt == 63
+    assert reason(intake, prompt=(5,) * 64)[0] == 400
+
+
+def test_an_empty_prompt_is_refused(intake: Intake) -> None:
+    assert reason(intake, prompt="")[0] == 400
+
+
+def test_a_token_outside_the_vocabulary_is_refused(intake: Intake) -> None:
+    assert "not in the vocabulary" in reason(intake, prompt=(1, 10**7))[2]
+    assert "not in the vocabulary" in reason(intake, prompt=(1, -1))[2]
+
+
+def test_a_bias_outside_the_vocabulary_is_refused(intake: Intake) -> None:
+    assert reason(intake, prompt="a", sampling=SamplingParams(logit_bias=((10**7, 1.0),)))[0] == 400
+
+
+def test_text_and_tokens_can_be_mixed(intake: Intake, model: Model) -> None:
+    _, seq = intake.generation(job(prompt=("Hello", 17, " there")))
+    assert 17 in seq.tokens
+    assert model.detokenize(seq.tokens).startswith("Hello")
+
+
+def test_messages_go_through_the_models_template(intake: Intake, model: Model) -> None:
+    _, seq = intake.generation(job(messages=({"role": "user", "content": "Hi"},)))
+    text = model.detokenize(seq.tokens)
+    assert text.endswith("<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n")
+
+
+def test_the_seed_that_is_used_is_told(intake: Intake) -> None:
+    accepted, _ = intake.generation(job(prompt="a", sampling=SamplingParams(seed=5)))
+    assert accepted.seed == 5
+    accepted, _ = intake.generation(job(prompt="a"))
+    assert accepted.seed >= 0
+
+
+def test_a_template_that_refuses_gives_its_reason() -> None:
+    template = ChatTemplate("{{ raise_exception('roles must alternate') }}", bos="", eos="")
+    with pytest.raises(TemplateFailure, match="roles must alternate"):
+        template.render([])
+
+
+def test_a_template_cannot_leave_its_sandbox() -> None:
+    template = ChatTemplate("{{ ''.__class__.__mro__[1].__subclasses__() }}", bos="", eos="")
+    with pytest.raises(TemplateFailure):
+        template.render([])
+
+
+def test_a_broken_template_is_named_at_once() -> None:
+    with pytest.raises(TemplateFailure, match="broken"):
+        ChatTemplate("{% if %}", bos="", eos="")
+
+
+def test_tokens_and_text_convert_both_ways(intake: Intake) -> None:
+    text = "Grüße, 世界!"
+    tokens = intake.answer(Job("a", "tokenize", {"content": text}, "")).data["tokens"]
+    assert intake.answer(Job("a", "detokenize", {"tokens": tokens}, "")).data["content"] == text
+    pieces = intake.answer(Job("a", "tokenize", {"content": text, "with_pieces": True}, "")).data["tokens"]
+    assert [p["id"] for p in pieces] == tokens

@@ -1,0 +1,104 @@
+"""An API client that shows everything, SSE comments too."""
+
+from __future__ import annotations
+
+import http.client
+import json
+from collections.abc import Iterator
+from types import TracebackType
+from typing import Any
+
+NOTICES = (": preempted", ": resumed")
+
+
+class Reply:
+    """One request and its reply, read line by line as it comes. `with Reply(port, path, body) as r:`"""
+
+    def __init__(
+        self,
+        port: int,
+        path: str,
+        body: Any = None,
+        *,
+        method: str = "",
+        headers: dict[str, str] | None = None,
+        raw: bytes | None = None,
+    ) -> None:
+        self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
+        payload = raw if raw is not None else None if body is None else json.dumps(body).encode()
+        self._connection.request(
+            method or ("GET" if payload is None else "POST"),
+            path,
+            payload,
+            {"Content-Type": "application/json", **(headers or {})},
+        )
+        self._response = self._connection.getresponse()
+        self.status = self._response.status
+        self.headers = {name.lower(): value for name, value in self._response.getheaders()}
+        self.lines: list[str] = []
+
+    def __enter__(self) -> Reply:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.leave()
+
+    def leave(self) -> None:
+        """Hang up, in whatever state it is."""
+        self._response.close()
+        self._connection.close()
+
+    def __iter__(self) -> Iterator[str]:
+        while line := self._response.readline():
+            text = line.decode().rstrip("\n")
+            if text:
+                self.lines.append(text)
+                yield text
+
+    def wait_for(self, start: str) -> str:
+        """The next line that begins so."""
+        for line in self:
+            if line.startswith(start):
+                return line
+        raise AssertionError(f"the stream ended without {start!r}: {self.lines[-5:]}")
+
+    def read(self) -> Reply:
+        """Everything that is left."""
+        for _ in self:
+            pass
+        return self
+
+    def json(self) -> Any:
+        return json.loads(self._response.read())
+
+    @property
+    def notices(self) -> list[str]:
+        return [line for line in self.lines if line.startswith(NOTICES)]
+
+    @property
+    def objects(self) -> list[dict[str, Any]]:
+        data = [line[6:] for line in self.lines if line.startswith("data: ")]
+        return [json.loads(line) for line in data if line != "[DONE]"]
+
+    @property
+    def text(self) -> str:
+        return "".join(_shown(chunk) for chunk in self.objects)
+
+
+def _shown(chunk: dict[str, Any]) -> str:
+    if "content" in chunk:
+        return chunk["content"] or ""
+    return "".join((c.get("delta") or {}).get("content") or c.get("text") or "" for c in chunk["choices"])
+
+
+GREEDY = {"ignore_eos": True, "temperature": 0, "seed": 42, "stream": True}
+ENDPOINTS = ("/completion", "/v1/completions", "/v1/chat/completions")
+
+
+def body(path: str, prompt: str, n: int, **fields: Any) -> dict[str, Any]:
+    """A request of exactly `n` tokens in the form of the endpoint."""
+    if "chat" in path:
+        return {"messages": [{"role": "user", "content": prompt}], "max_tokens": n, **GREEDY, **fields}
+    return {"prompt": prompt, "n_predict" if path == "/completion" else "max_tokens": n, **GREEDY, **fields}

@@ -1,0 +1,191 @@
+"""The API on the real stack: what a client is told, and that a body never changes."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from .api import ENDPOINTS, Reply, body
+from .stack import Stack
+
+pytestmark = pytest.mark.model
+
+KNIGHT = "Once upon a time there was a brave knight who"
+FOX = "The quick brown fox jumps over the lazy dog and"
+
+
+@pytest.fixture(scope="module")
+def parking_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    """Each sequence is parked every 8 of its tokens."""
+    stack = Stack(tmp_path_factory.mktemp("parking"), **{"ctx-size": 512, "parallel": 2, "preempt-every": 8})
+    stack.start()
+    yield stack
+    stack.stop()
+
+
+@pytest.fixture
+def filler(stack: Stack) -> Iterator[Reply]:
+    """A stream that leaves no room for a long prompt, already writing."""
+    with Reply(stack.port, "/completion", body("/completion", " ".join([KNIGHT] * 20), 250)) as reply:
+        reply.wait_for("data:")
+        yield reply
+
+
+def without_ids_and_times(line: str) -> str:
+    line = re.sub(r'"(id|created|id_slot)":("[^"]*"|\d+)', r'"\1":0', line)
+    return re.sub(r'"timings":\{[^}]*\}', '"timings":{}', line)
+
+
+def slots(stack: Stack) -> list[dict[str, Any]]:
+    return Reply(stack.port, "/slots").json()  # type: ignore[no-any-return]
+
+
+def wait_until_idle(stack: Stack) -> None:
+    """Nobody is in a slot any more; asks until it is so."""
+    for _ in range(2000):
+        if not any(slot["is_processing"] for slot in slots(stack)):
+            return
+    raise AssertionError(f"slots are still held: {slots(stack)}")
+
+
+@pytest.mark.parametrize("path", ENDPOINTS)
+def test_the_body_with_parks_is_the_body_without(path: str, stack: Stack, parking_stack: Stack) -> None:
+    request = body(path, KNIGHT, 48, stream_options={"include_usage": True})
+    plain = Reply(stack.port, path, request).read()
+    parked = Reply(parking_stack.port, path, request).read()
+    assert plain.notices == []
+    assert parked.notices == [": preempted", ": resumed"] * 5
+    data = [without_ids_and_times(line) for line in parked.lines if not line.startswith(":")]
+    assert data == [without_ids_and_times(line) for line in plain.lines]
+
+
+def test_sampled_text_survives_parks(stack: Stack, parking_stack: Stack) -> None:
+    request = body("/completion", KNIGHT, 40, temperature=0.9, top_p=0.95, repeat_penalty=1.1, seed=7)
+    assert (
+        Reply(parking_stack.port, "/completion", request).read().text
+        == Reply(stack.port, "/completion", request).read().text
+    )
+
+
+@pytest.mark.parametrize("path", ENDPOINTS)
+def test_a_request_that_does_not_stream_sees_nothing(path: str, parking_stack: Stack) -> None:
+    reply = Reply(parking_stack.port, path, body(path, KNIGHT, 24, stream=False))
+    assert reply.status == 200
+    answer = reply.json()
+    assert "preempt" not in json.dumps(answer)
+    assert answer["timings"]["predicted_n"] == 24
+
+
+def test_notices_can_be_switched_off_by_the_client(parking_stack: Stack) -> None:
+    headers = {"X-Berth-Notices": "off"}
+    reply = Reply(parking_stack.port, "/completion", body("/completion", KNIGHT, 24), headers=headers).read()
+    assert all(line.startswith("data:") for line in reply.lines)
+    assert reply.objects[-1]["tokens_predicted"] == 24
+
+
+def test_a_prompt_that_finds_no_room_opens_its_stream_with_the_notice(stack: Stack, filler: Reply) -> None:
+    with Reply(stack.port, "/completion", body("/completion", " ".join([FOX] * 30), 8)) as reply:
+        assert next(iter(reply)) == ": preempted"
+        assert any(slot["is_preempted"] for slot in slots(stack))
+        assert filler.read().objects[-1]["tokens_predicted"] == 250
+        reply.read()
+        assert reply.lines[0] == ": preempted"
+        assert set(reply.lines[1 : reply.lines.index(": resumed")]) <= {": preempt-keepalive"}
+        assert reply.objects[-1]["tokens_predicted"] == 8
+
+
+def test_a_parked_stream_is_kept_alive(stack: Stack, filler: Reply) -> None:
+    with Reply(stack.port, "/v1/chat/completions", body("chat", " ".join([FOX] * 30), 2)) as reply:
+        reply.wait_for(": preempted")
+        reply.wait_for(": preempt-keepalive")
+
+
+def test_a_queued_stream_is_kept_alive(stack: Stack, filler: Reply) -> None:
+    with (
+        Reply(stack.port, "/completion", body("/completion", FOX, 200)) as second,
+        Reply(stack.port, "/completion", body("/completion", FOX, 2)) as third,
+    ):
+        second.wait_for("data:")
+        assert next(iter(third)) == ": queued"
+
+
+@pytest.mark.parametrize("path", ENDPOINTS)
+def test_a_prompt_that_cannot_fit_is_refused_before_the_stream_opens(path: str, stack: Stack) -> None:
+    reply = Reply(stack.port, path, body(path, "word " * 600, 8))
+    assert reply.status == 400
+    assert reply.headers["content-type"].startswith("application/json")
+    error = reply.json()["error"]
+    assert error["n_prompt_tokens"] > 512
+    assert error["n_ctx"] == 512
+    assert "context" in error["message"]
+
+
+def test_a_client_that_leaves_frees_its_slot_in_every_state(stack: Stack) -> None:
+    with (
+        Reply(stack.port, "/completion", body("/completion", " ".join([KNIGHT] * 20), 250)) as decoding,
+        Reply(stack.port, "/completion", body("/completion", " ".join([FOX] * 30), 200)) as parked,
+        Reply(stack.port, "/completion", body("/completion", FOX, 200)) as queued,
+    ):
+        decoding.wait_for("data:")
+        parked.wait_for(": preempted")
+        queued.wait_for(": queued")
+    wait_until_idle(stack)
+    reply = Reply(stack.port, "/completion", body("/completion", KNIGHT, 4)).read()
+    assert reply.objects[-1]["tokens_predicted"] == 4
+
+
+def test_slots_never_show_text(stack: Stack, filler: Reply) -> None:
+    shown = json.dumps(slots(stack))
+    assert "knight" not in shown
+    assert "Once" not in shown
+
+
+@pytest.mark.parametrize(
+    ("raw", "word"),
+    [(b"{", "JSON"), (b"\xff\xfe", "UTF-8"), (b"[]", "object"), (b'{"prompt": 5}', "prompt")],
+)
+def test_a_malformed_body_is_a_400_that_says_what_is_wrong(stack: Stack, raw: bytes, word: str) -> None:
+    reply = Reply(stack.port, "/completion", raw=raw)
+    assert reply.status == 400
+    assert word in reply.json()["error"]["message"]
+
+
+def test_an_unknown_path_and_a_wrong_method_are_answered_in_json(stack: Stack) -> None:
+    unknown = Reply(stack.port, "/v1/nothing", {})
+    assert (unknown.status, "error" in unknown.json()) == (404, True)
+    wrong = Reply(stack.port, "/v1/chat/completions")
+    assert wrong.status == 405
+    assert "POST" in wrong.headers["allow"]
+
+
+def test_tokens_and_text_convert_both_ways(stack: Stack) -> None:
+    tokens = Reply(stack.port, "/tokenize", {"content": KNIGHT}).json()["tokens"]
+    assert Reply(stack.port, "/detokenize", {"tokens": tokens}).json() == {"content": KNIGHT}
+
+
+def test_the_model_is_listed_and_described(stack: Stack) -> None:
+    assert Reply(stack.port, "/v1/models").json()["data"][0]["object"] == "model"
+    props = Reply(stack.port, "/props").json()
+    assert props["total_slots"] == 2
+    assert Reply(stack.port, "/metrics").status == 501
+
+
+def test_a_worker_that_dies_ends_its_streams_with_an_error_and_is_replaced(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    stack = Stack(tmp_path_factory.mktemp("killed"), **{"ctx-size": 512, "parallel": 2})
+    stack.start()
+    try:
+        with Reply(stack.port, "/completion", body("/completion", KNIGHT, 400)) as reply:
+            reply.wait_for("data:")
+            stack.kill_worker()
+            reply.read()
+            assert "worker died" in reply.objects[-1]["error"]["message"]
+        again = Reply(stack.port, "/completion", body("/completion", KNIGHT, 4)).read()
+        assert again.objects[-1]["tokens_predicted"] == 4
+    finally:
+        stack.stop()

@@ -108,6 +108,7 @@ class Worker:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, stop.set)
         self._thread = DecodeThread(self._engine, Snapshots(self._engine), loop)
+        await self._put_picture()
         await self._fail_abandoned()
         self._thread.start()
         logger.info("ready: %s, %d cells, %d slots", self._about["model"]["alias"], self._about["n_ctx"],
@@ -209,7 +210,11 @@ class Worker:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(1):
                     await self._thread.has_snapshot.wait()
-            await occupancy.put({**self._about, **self._thread.take_snapshot(), "at": time.time()})
+            await self._put_picture()
+
+    async def _put_picture(self, **changes: Any) -> None:
+        picture = {**self._about, **self._thread.take_snapshot(), "at": time.time(), **changes}
+        await occupancy.put(picture)
 
     # --- beginnings and ends ----------------------------------------------------------------------
 
@@ -224,9 +229,7 @@ class Worker:
 
     async def _leave(self) -> None:
         """Tell everybody who still waits, and go out of sight."""
-        await occupancy.put(
-            {**self._about, **self._thread.take_snapshot(), "state": "stopping", "at": time.time()}
-        )
+        await self._put_picture(state="stopping")
         message = "the worker was stopped while it ran this request; send it again"
         failed = Failed(503, "unavailable_error", message)
         await self._send([*self._thread.take_events(), *((i, failed) for i in list(self._numbers))])

@@ -14,12 +14,12 @@ from inference.broker.connect import AWAY
 
 GROUP = "occupancy"
 NOT_STAFF = 4403
-AWAY = 1011
+NO_REDIS = 1011
 AT_LEAST_S = 0.25  # between two updates
 AT_MOST_S = 2.0  # so that a worker which has gone is seen to be gone
 
 
-class Monitor(AsyncJsonWebsocketConsumer):
+class Monitor(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
     """The live picture for staff: {"workers": [snapshot, ...], "now": seconds since the epoch}.
 
     A group message only says that there is news; what is sent is read at that moment, however many came.
@@ -47,7 +47,7 @@ class Monitor(AsyncJsonWebsocketConsumer):
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(self.news.wait(), AT_MOST_S - AT_LEAST_S)
         except AWAY:
-            await self.close(AWAY)  # the browser comes again
+            await self.close(NO_REDIS)  # the browser comes again
 
     async def disconnect(self, code: int) -> None:
         if hasattr(self, "feed"):

@@ -6,7 +6,7 @@ import time
 from dataclasses import asdict
 
 from django.conf import settings
-from django.contrib.auth.models import AbstractUser
+from django.contrib.auth.models import User
 from django.db import transaction
 from django.utils import timezone
 
@@ -39,7 +39,7 @@ def history(chat: Chat) -> list[dict[str, str]]:
     return turns
 
 
-def begin(chat: Chat, user: AbstractUser, text: str) -> list[Message]:
+def begin(chat: Chat, user: User, text: str) -> list[Message]:
     """Keep `text` and ask for its answer: the two new messages. Raises Busy.
 
     With Redis away the message is kept all the same, and its generation has failed.
@@ -79,7 +79,7 @@ def begin(chat: Chat, user: AbstractUser, text: str) -> list[Message]:
 
 
 def settle(generation: Generation) -> None:
-    """Write the end of a generation whose row lags behind its log; a person can be faster than the recorder."""
+    """Write the end of a generation whose row lags behind: a person can be faster than the recorder."""
     try:
         events = log.read_sync(generation.id.hex)
     except AWAY:

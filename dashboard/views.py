@@ -5,6 +5,7 @@ from __future__ import annotations
 from uuid import UUID
 
 from django.contrib.auth.decorators import login_required
+from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import get_object_or_404, render
@@ -19,6 +20,12 @@ from . import conversation
 from .forms import TEXT_LIMIT, MessageForm
 
 BUSY = "This chat is still being answered. Stop it, or wait until it is done."
+
+
+class Request(HttpRequest):
+    """From a person who is signed in."""
+
+    user: User
 
 
 def _error(message: str, status: int) -> JsonResponse:
@@ -41,7 +48,7 @@ def _dressed(message: Message) -> Message:
 
 @login_required
 @require_GET
-def chat(request: HttpRequest, pk: int | None = None) -> HttpResponse:
+def chat(request: Request, pk: int | None = None) -> HttpResponse:
     """One's chats and one of them, or the place to start another."""
     chats = Chat.objects.filter(user=request.user)
     current = None if pk is None else get_object_or_404(chats, pk=pk)
@@ -57,11 +64,11 @@ def chat(request: HttpRequest, pk: int | None = None) -> HttpResponse:
 
 @login_required
 @require_POST
-def create(request: HttpRequest) -> HttpResponse:
+def create(request: Request) -> HttpResponse:
     """Start a chat with its first message."""
     form = MessageForm(request.POST)
     if not form.is_valid():
-        return _error(form.errors["text"][0], 400)
+        return _error(str(form.errors["text"][0]), 400)
     text = form.cleaned_data["text"]
     chat = Chat.objects.create(user=request.user, title=Chat.title_for(text))
     conversation.begin(chat, request.user, text)
@@ -70,12 +77,12 @@ def create(request: HttpRequest) -> HttpResponse:
 
 @login_required
 @require_POST
-def send(request: HttpRequest, pk: int) -> HttpResponse:
+def send(request: Request, pk: int) -> HttpResponse:
     """Add a message to a chat: the markup of the two new turns."""
     chat = get_object_or_404(Chat, pk=pk, user=request.user)
     form = MessageForm(request.POST)
     if not form.is_valid():
-        return _error(form.errors["text"][0], 400)
+        return _error(str(form.errors["text"][0]), 400)
     try:
         messages = conversation.begin(chat, request.user, form.cleaned_data["text"])
     except conversation.Busy:
@@ -86,7 +93,7 @@ def send(request: HttpRequest, pk: int) -> HttpResponse:
 
 @login_required
 @require_POST
-def stop(request: HttpRequest, pk: UUID) -> HttpResponse:
+def stop(request: Request, pk: UUID) -> HttpResponse:
     """End a generation; what is written of it stays. Its stream tells when it has ended."""
     generation = get_object_or_404(Generation, pk=pk, message__chat__user=request.user)
     if not generation.is_over:
@@ -99,7 +106,7 @@ def stop(request: HttpRequest, pk: UUID) -> HttpResponse:
 
 @login_required
 @require_GET
-def monitor(request: HttpRequest) -> HttpResponse:
+def monitor(request: Request) -> HttpResponse:
     if not request.user.is_staff:
         raise PermissionDenied
     return render(request, "dashboard/monitor.html", {"section": "monitor"})

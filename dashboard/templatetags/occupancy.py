@@ -7,9 +7,8 @@ import time
 from typing import Any
 
 from django import template
-from redis.exceptions import RedisError
 
-from inference.broker import occupancy
+from inference.broker import connect, occupancy
 
 logger = logging.getLogger(__name__)
 register = template.Library()
@@ -21,7 +20,7 @@ def occupancy_panel() -> dict[str, Any]:
     now = time.time()
     try:
         workers = occupancy.get_all_sync()
-    except (RedisError, OSError) as error:
+    except connect.AWAY as error:
         logger.warning("The occupancy cannot be read: %s", error)
         return {"workers": [], "reachable": False, "now": now}
     shown = [{**worker, "parked": [_with_wait(chat, now) for chat in worker["parked"]]} for worker in workers]

@@ -106,12 +106,12 @@ class GenerationAdmin(ReadOnly, GenerationBase):
         "api",
         "model",
         "asked_by",
-        "prompt_tokens",
-        "completion_tokens",
+        "prompt",
+        "completion",
         "parks",
         "time_parked",
         "first_token",
-        "finish_reason",
+        "finish",
         "created_at",
     )
     list_filter = ("state", "api", "model", "finish_reason", "stream")
@@ -137,13 +137,25 @@ class GenerationAdmin(ReadOnly, GenerationBase):
     def asked_by(self, generation: Generation) -> str:
         return str(generation.user or generation.api_key or "–")
 
-    @admin.display(description="Time parked", ordering="parked_s")
+    @admin.display(description="Prompt", ordering="prompt_tokens", empty_value="–")
+    def prompt(self, generation: Generation) -> int | None:
+        return generation.prompt_tokens
+
+    @admin.display(description="Answer", ordering="completion_tokens", empty_value="–")
+    def completion(self, generation: Generation) -> int | None:
+        return generation.completion_tokens
+
+    @admin.display(description="Parked for", ordering="parked_s")
     def time_parked(self, generation: Generation) -> str:
         return seconds(generation.parked_s) if generation.parks else "–"
 
-    @admin.display(description="First token after", ordering="ttft_s")
+    @admin.display(description="First token", ordering="ttft_s")
     def first_token(self, generation: Generation) -> str:
         return seconds(generation.ttft_s)
+
+    @admin.display(description="Finish", ordering="finish_reason", empty_value="–")
+    def finish(self, generation: Generation) -> str:
+        return generation.get_finish_reason_display()
 
 
 @admin.register(Preemption)

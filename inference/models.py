@@ -157,7 +157,7 @@ class Generation(models.Model):
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     state = models.CharField(max_length=16, choices=State, default=State.QUEUED)
-    api = models.CharField(max_length=40, blank=True, help_text="The endpoint it came by.")
+    api = models.CharField("API", max_length=40, blank=True, help_text="The endpoint it came by.")
     model = models.CharField(max_length=200, blank=True)
     user = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, blank=True, related_name="generations"

@@ -26,8 +26,8 @@ from django.db import (
     transaction,
 )
 from django.db.models import Manager
-from redis.exceptions import RedisError
 
+from inference.broker import connect
 from inference.broker import log as event_log
 from inference.broker.records import Record, RecordReader
 from inference.messages import Finished, Token
@@ -36,8 +36,9 @@ from inference.models import ApiKey, Chat, Generation, Message, Preemption
 logger = logging.getLogger(__name__)
 
 # The database or Redis is away, locked, full or not migrated yet: wait, the records are fine.
-AWAY = (OperationalError, InterfaceError, InternalError, ProgrammingError, RedisError, OSError)
-LONGEST_WAIT = 10.0  # seconds
+AWAY = (OperationalError, InterfaceError, InternalError, ProgrammingError, *connect.AWAY)
+FIRST_WAIT, LONGEST_WAIT = 0.1, 10.0  # seconds
+EARLY = timedelta(seconds=20)  # a failure younger than this may have overtaken its submission
 
 Entry = tuple[str, Record]
 T = TypeVar("T")
@@ -54,8 +55,8 @@ class Recorder:
         """Write one batch and acknowledge it once it is committed; the number of records in it."""
         entries = self._persist(self.reader.read)
         if entries:
-            self._persist(partial(write_batch, entries))
-            self._persist(partial(self.reader.ack, [entry_id for entry_id, _ in entries]))
+            done = self._persist(partial(write_batch, entries))
+            self._persist(partial(self.reader.ack, done))
         return len(entries)
 
     def run(self) -> None:
@@ -70,18 +71,18 @@ class Recorder:
 
     def _persist(self, step: Callable[[], T]) -> T:
         """Do `step` until nothing it needs is away. Says so once, however long it takes."""
-        delay = 0.1
+        delay = FIRST_WAIT
         while True:
             close_old_connections()
             try:
                 result = step()
             except AWAY as error:
-                if delay == 0.1:
+                if delay == FIRST_WAIT:
                     logger.warning("Records wait, nothing is lost: %s", error)
                 self.wait(delay)
                 delay = min(2 * delay, LONGEST_WAIT)
             else:
-                if delay > 0.1:
+                if delay > FIRST_WAIT:
                     logger.info("Records are written again")
                 return result
             finally:
@@ -104,21 +105,22 @@ def start_thread() -> threading.Thread:
         return _thread
 
 
-def write_batch(entries: Sequence[Entry]) -> None:
-    """Write these in one transaction. One that cannot be written is logged and left out."""
+def write_batch(entries: Sequence[Entry]) -> list[str]:
+    """Write these in one transaction; the ids of the entries that need not come again.
+
+    One that cannot be written is logged and left out.
+    """
     try:
         texts = _texts_written_by(entries)
         with transaction.atomic():
-            for _, record in entries:
-                write(record, texts)
+            return [entry_id for entry_id, record in entries if write(record, texts)]
     except AWAY:
         raise
     except Exception:
-        if len(entries) == 1:
-            logger.exception("Record %s cannot be written and is left out", entries[0][0])
-            return
-        for entry in entries:
-            write_batch([entry])
+        if len(entries) > 1:
+            return [entry_id for entry in entries for entry_id in write_batch([entry])]
+        logger.exception("Record %s cannot be written and is left out", entries[0][0])
+        return [entries[0][0]]
 
 
 def _texts_written_by(entries: Sequence[Entry]) -> dict[UUID, str]:
@@ -146,25 +148,26 @@ def _storable(text: str) -> str:
     return text.replace("\0", "")
 
 
-def write(record: Record, texts: Mapping[UUID, str]) -> None:
-    """Apply one record to its generation's row, in the caller's transaction."""
+def write(record: Record, texts: Mapping[UUID, str]) -> bool:
+    """Apply one record to its generation's row, in the caller's transaction. False: it came too early."""
     apply = _APPLY.get(record["kind"])
     if apply is None:
-        return
+        return True
     pk, at, data = UUID(hex=record["id"]), datetime.fromtimestamp(record["at"], UTC), record["data"]
     generation = Generation.objects.select_for_update().filter(pk=pk).first()
     if generation is None:
         if record["kind"] == "failed":
-            return  # of a job that is no generation: nothing else fails without having been submitted
+            # A job that is no generation can fail too, and has no row. Another recorder may also be
+            # about to write the submission: then this record comes again.
+            return at < datetime.now(UTC) - EARLY
         generation = Generation.objects.create(pk=pk, created_at=at)
-    if not apply(generation, data, at):
-        return
-    if record["worker"] and record["kind"] != "submitted":
-        generation.worker = record["worker"]
-    _settle(generation)
-    generation.save()
-    if generation.is_over and pk in texts:
-        _fill_message(generation, texts[pk], at)
+    if apply(generation, data, at):
+        generation.worker = record["worker"] or generation.worker
+        _settle(generation)
+        generation.save()
+        if generation.is_over and pk in texts:
+            _fill_message(generation, texts[pk], at)
+    return True
 
 
 def _settle(generation: Generation) -> None:

@@ -67,7 +67,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False)),
                 ('state', models.CharField(choices=[('queued', 'Queued'), ('running', 'Running'), ('parked', 'Parked'), ('finished', 'Finished'), ('cancelled', 'Cancelled'), ('failed', 'Failed')], default='queued', max_length=16)),
-                ('api', models.CharField(blank=True, help_text='The endpoint it came by.', max_length=40)),
+                ('api', models.CharField(blank=True, help_text='The endpoint it came by.', max_length=40, verbose_name='API')),
                 ('model', models.CharField(blank=True, max_length=200)),
                 ('stream', models.BooleanField(default=False)),
                 ('prompt_tokens', models.PositiveIntegerField(blank=True, null=True)),

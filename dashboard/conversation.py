@@ -45,7 +45,7 @@ def begin(chat: Chat, user: User, text: str) -> list[Message]:
     With Redis away the message is kept all the same, and its generation has failed.
     """
     on_the_way = Generation.objects.filter(message__chat=chat).exclude(state__in=Generation.OVER)
-    for generation in on_the_way:
+    for generation in on_the_way.all():  # a copy: the rows may be others below
         settle(generation)
     with transaction.atomic():
         Chat.objects.select_for_update().get(pk=chat.pk)

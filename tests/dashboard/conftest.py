@@ -4,22 +4,23 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
+from inference.broker.connect import sync_client
 from inference.models import Chat, Generation
 
 
 @pytest.fixture
 def ada(db) -> User:
-    return User.objects.create_user("ada", password="correct-horse")
+    return User.objects.create_user("ada")
 
 
 @pytest.fixture
 def grace(db) -> User:
-    return User.objects.create_user("grace", password="correct-horse")
+    return User.objects.create_user("grace")
 
 
 @pytest.fixture
 def staff(db) -> User:
-    return User.objects.create_user("root", password="correct-horse", is_staff=True)
+    return User.objects.create_user("root", is_staff=True)
 
 
 @pytest.fixture
@@ -39,3 +40,15 @@ def generation(chat: Chat) -> Generation:
     chat.messages.create(role="user", content="Tell me of boats")
     answer = chat.messages.create(role="assistant")
     return Generation.objects.create(message=answer, user=chat.user, stream=True)
+
+
+@pytest.fixture(autouse=True)
+def _empty_redis() -> None:
+    """No worker, no job, no log."""
+    sync_client().flushdb()
+
+
+@pytest.fixture
+def redis_away(redis_server) -> None:
+    """As if Redis had gone, until the end of the test."""
+    redis_server.kill()

@@ -3,6 +3,7 @@ from __future__ import annotations
 import re
 
 import pytest
+from django.contrib.auth.models import User
 
 from inference.models import Chat, Generation
 
@@ -21,7 +22,8 @@ def test_the_sign_in_page_says_when_the_password_is_wrong(client, ada):
     assert b"match an account" in reply.content
 
 
-def test_signing_in_leads_to_the_chat(client, ada):
+def test_signing_in_leads_to_the_chat(client):
+    User.objects.create_user("ada", password="correct-horse")
     reply = client.post("/accounts/login/", {"username": "ada", "password": "correct-horse"})
     assert reply.status_code == 302
     assert reply.url == "/"

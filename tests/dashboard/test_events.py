@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+
+from dashboard import events
+from inference.messages import Accepted, Failed, Finished, Preempted, Resumed, Started, Timings, Token
+from inference.models import Generation
+
+
+def read(raw: bytes) -> tuple[str | None, str, object]:
+    fields = dict(line.split(": ", 1) for line in raw.decode().strip().split("\n"))
+    return fields.get("id"), fields["event"], json.loads(fields["data"])
+
+
+def test_the_id_of_an_event_is_its_sequence_number():
+    assert read(events.event(7, Token(1, "boat"))) == ("7", "token", "boat")
+
+
+def test_text_with_line_breaks_stays_one_event():
+    raw = events.event(1, Token(1, "a\nb\r\n\nc\u2028"))
+    assert raw.count(b"\n") == 4
+    assert read(raw)[2] == "a\nb\r\n\nc\u2028"
+
+
+def test_a_token_that_shows_nothing_is_not_sent():
+    assert events.event(3, Token(1, "")) == b""
+
+
+def test_states_before_the_first_token():
+    assert read(events.event(1, Accepted(5, 1, -1)))[1] == "accepted"
+    assert read(events.event(2, Started(0)))[1:] == ("started", {"slot": 0})
+
+
+def test_a_park_tells_since_when_and_why():
+    since = time.time() - 3
+    _, kind, data = read(events.event(4, Preempted(0, "pressure", 90, 1000), since))
+    assert kind == "preempted"
+    assert isinstance(data, dict)
+    assert (data["since"], data["cause"]) == (since, "pressure")
+    assert data["waited"] >= 3
+
+
+def test_a_resume_tells_how_long_it_was():
+    assert read(events.event(5, Resumed(0, 2.5)))[1:] == ("resumed", {"waited": 2.5})
+
+
+@pytest.mark.parametrize(
+    ("stop_type", "note"),
+    [
+        ("eos", ""),
+        ("word", ""),
+        ("cancelled", "Stopped."),
+        ("limit", "The model's context is full. Start a new chat to go on."),
+    ],
+)
+def test_the_end_brings_the_last_text_and_says_how_it_came(stop_type, note):
+    end = Finished(stop_type, "", "!", 5, 9, False, 0, Timings(), 0, 0.0, 0.1)
+    assert read(events.event(9, end))[1:] == ("finished", {"text": "!", "note": note})
+
+
+def test_a_failure_says_what_to_do():
+    failed = Failed(400, "exceed_context_size_error", "it exceeds the available context size of 512 tokens")
+    _, kind, data = read(events.event(1, failed))
+    assert kind == "failed"
+    assert data == {"note": "This chat is too long for the model. Shorten the message, or start a new chat."}
+
+
+@pytest.mark.django_db
+def test_a_row_that_is_over_tells_the_whole_text_and_the_end(generation: Generation):
+    generation.message.content = "Boats float."
+    generation.state, generation.finish_reason = "cancelled", "cancelled"
+    text, end = events.of_row(generation).decode().strip().split("\n\n")
+    assert read(text.encode())[1:] == ("text", "Boats float.")
+    assert read(end.encode())[1:] == ("finished", {"note": "Stopped."})

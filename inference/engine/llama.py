@@ -237,6 +237,10 @@ class Context:
         """Release every cell of a sequence."""
         lib.llama_memory_seq_rm(self._memory, seq_id, -1, -1)
 
+    def cells(self, seq_id: int) -> int:
+        """Cells that a sequence holds, when it holds every position from 0 on."""
+        return int(lib.llama_memory_seq_pos_max(self._memory, seq_id)) + 1
+
     def state(self, seq_id: int) -> npt.NDArray[np.uint8] | None:
         """A copy of a sequence's KV state in host RAM; None when it cannot be saved."""
         size: int = lib.llama_state_seq_get_size_ext(self._ctx, seq_id, 0)

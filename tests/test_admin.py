@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
+import time
 import uuid
+from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
+from inference.broker import connect, occupancy
 from inference.models import ApiKey, Chat, Generation, Message, Preemption
 
 pytestmark = pytest.mark.django_db
@@ -136,3 +141,76 @@ def test_a_revoked_key_stays_with_the_time_of_its_first_revocation(admin_client,
     admin_client.post(url, {"action": "revoke", "_selected_action": [row.pk]})
     row.refresh_from_db()
     assert row.revoked_at == first
+
+
+# --- the panel on the index -----------------------------------------------------------------------
+
+
+@pytest.fixture
+def staff_client(client) -> Client:
+    """Signed in as one who may enter the admin and nothing more."""
+    client.force_login(User.objects.create_user("operator", is_staff=True))
+    return client
+
+
+def show(**changes: Any) -> None:
+    slot = {"id": 0, "state": "decode", "generation": "aa", "owner": "ada", "cells": 200, "since": 0.0}
+    chat = {"generation": "bb", "owner": "<grace>", "slot": 1, "cells": 150, "bytes": 9, "since": time.time()}
+    picture = {
+        "worker": "w1",
+        "at": time.time(),
+        "model": {"alias": "smol"},
+        "pool": {"cells": 512, "used": 350},
+        "slots": [slot],
+        "parked": [chat],
+        "queue": [],
+        **changes,
+    }
+
+    async def put() -> None:
+        await occupancy.put(picture)
+        await connect.close()
+
+    asyncio.run(put())
+
+
+def test_the_panel_shows_the_occupancy_to_all_staff(staff_client):
+    connect.sync_client().flushdb()
+    show()
+    page = staff_client.get(reverse("admin:index")).text
+    assert '<progress max="512" value="350"' in page
+    assert 'class="berth-badge berth-decode"' in page
+    assert "&lt;grace&gt;" in page
+    assert "No worker is running" in page.split("hidden>")[1].split("</p>")[0]
+
+
+def test_the_panel_says_that_no_worker_is_running(staff_client):
+    connect.sync_client().flushdb()
+    page = staff_client.get(reverse("admin:index")).text
+    assert '<p class="occupancy-note">' in page
+    assert "No worker is running." in page
+
+
+def test_the_index_opens_while_redis_is_away(staff_client, monkeypatch, tmp_path):
+    monkeypatch.setenv("REDIS_URL", f"unix://{tmp_path / 'nobody.sock'}")
+    connect.sync_client.cache_clear()
+    try:
+        page = staff_client.get(reverse("admin:index"))
+    finally:
+        connect.sync_client.cache_clear()
+    assert page.status_code == 200
+    assert "Redis does not answer" in page.text
+
+
+def test_the_index_needs_no_inline_script_or_style(staff_client):
+    show()
+    page = staff_client.get(reverse("admin:index")).text
+    panel = page[page.index('<section id="occupancy"') : page.index("</section>")]
+    assert "style=" not in panel
+    assert "<script" not in panel
+    assert re.search(r'<script type="module" src="[^"]+/dashboard/admin.js">', page)
+
+
+def test_the_index_is_closed_to_others(client, django_user_model):
+    client.force_login(django_user_model.objects.create_user("ada"))
+    assert client.get(reverse("admin:index")).status_code == 302

@@ -212,7 +212,7 @@ def test_a_record_that_makes_no_sense_is_left_out_and_the_rest_written(caplog):
 
 
 @pytest.fixture
-def recorder() -> Recorder:
+def recorder(transactional_db: None) -> Recorder:
     """One whose stream of records is there and empty."""
     connect.sync_client().delete(RECORDS)
     reader = RecordReader()
@@ -294,7 +294,6 @@ def test_a_poison_record_is_acknowledged(recorder):
     assert unwritten() == 0
 
 
-@pytest.mark.django_db(transaction=True)
 def test_while_the_database_is_locked_records_wait_and_are_then_written(recorder, generation, caplog):
     publish(generation, [Accepted(1, 1, 9), Started(0)])
     with connection.cursor() as cursor:
@@ -323,7 +322,6 @@ def test_while_the_database_is_locked_records_wait_and_are_then_written(recorder
     assert unwritten() == 0
 
 
-@pytest.mark.django_db(transaction=True)
 def test_a_batch_that_was_written_but_not_acknowledged_changes_nothing_when_it_comes_again(
     recorder, generation
 ):

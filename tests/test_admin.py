@@ -147,7 +147,7 @@ def test_a_revoked_key_stays_with_the_time_of_its_first_revocation(admin_client,
 
 
 @pytest.fixture
-def staff_client(client) -> Client:
+def staff_client(client: Client) -> Client:
     """Signed in as one who may enter the admin and nothing more."""
     client.force_login(User.objects.create_user("operator", is_staff=True))
     return client

@@ -311,9 +311,13 @@ def parser(command: str, description: str = "") -> argparse.ArgumentParser:
 
 
 def parse(
-    argv: Sequence[str], environ: Mapping[str, str], command: str = "serve", description: str = ""
+    argv: Sequence[str],
+    environ: Mapping[str, str],
+    command: str = "serve",
+    description: str = "",
+    names: list[str] | None = None,
 ) -> Options:
-    """The options that a command line and an environment ask for.
+    """The options that a command line and an environment ask for. `names` takes what is not a flag.
 
     Flags and variables that mean nothing here are each named in one line on stderr. Raises OptionError
     for an unknown flag or a bad value, HelpWanted for `--help` and `--version`.
@@ -327,7 +331,9 @@ def parse(
             hint = f", did you mean {near[0]}?" if near else f"; manage.py {command} --help lists the flags"
             raise OptionError(f"unknown flag {name}{hint}")
     space, rest = made.parse_known_args(list(argv))
-    if rest:
+    if names is not None:
+        names += rest
+    elif rest:
         raise OptionError(f"unexpected argument '{rest[0]}'; manage.py {command} --help lists the flags")
     given = vars(space)
     options = _build(given, environ)

@@ -1,0 +1,65 @@
+#!/usr/bin/env python
+"""Berth's commands and Django's. The flags of Berth's are read first: Django's settings need them."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from inference.options import HelpWanted, OptionError, Options, parse
+
+OWN = {
+    "serve": "Start everything on this machine: Redis if none is given, one worker and the web server.",
+    "web": "Start one web process: the pages, the API and the recorder. It needs Redis and the database.",
+    "worker": "Start one worker: it owns the model. It needs Redis and the model file.",
+    "redis": "Start the embedded Redis of the data directory in the foreground.",
+    "fetch_model": "Fetch smollm2-135m or gemma-3-270m into the data directory, or check a GGUF file.",
+}
+
+
+def prepare(command: str, flags: list[str]) -> list[str]:
+    """Leave the options in BERTH_OPTIONS, for this process and its children; what is left of the flags.
+
+    Raises OptionError and HelpWanted.
+    """
+    if not flags and command != "serve" and "BERTH_OPTIONS" in os.environ:
+        return []  # a child of serve
+    names: list[str] | None = [] if command == "fetch_model" else None
+    options = parse(flags, os.environ, command, OWN[command], names)
+    if names and len(names) > 1:
+        raise OptionError(f"give one name or path, not {len(names)}")
+    try:
+        options.data_dir.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OptionError(f"--data-dir: cannot make {options.data_dir}: {error.strerror}") from None
+    os.environ["BERTH_OPTIONS"] = options.to_json()
+    return names or []
+
+
+def main(argv: list[str]) -> None:
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "project.settings")
+    if argv[1:2] == ["help"] and len(argv) == 3 and argv[2] in OWN:
+        argv = [argv[0], argv[2], "--help"]
+    command = argv[1] if len(argv) > 1 else "help"
+    try:
+        if command in OWN:
+            argv = [*argv[:2], *prepare(command, argv[2:])]
+        else:
+            Options.from_env()
+    except HelpWanted as wanted:
+        print(wanted, end="")
+        return
+    except OptionError as error:
+        sys.exit(_complain(command, error))
+    from django.core.management import execute_from_command_line
+
+    execute_from_command_line(argv)
+
+
+def _complain(command: str, error: OptionError) -> int:
+    print(f"manage.py {command}: {error}", file=sys.stderr)
+    return 2
+
+
+if __name__ == "__main__":
+    main(sys.argv)

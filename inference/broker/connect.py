@@ -4,14 +4,29 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import logging
 import os
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
 import redis
 import redis.asyncio
+from redis.asyncio.retry import Retry as AsyncRetry
+from redis.backoff import NoBackoff
+from redis.exceptions import RedisError
+from redis.retry import Retry
 
 from inference.options import Options
 
+logger = logging.getLogger(__name__)
+
+AWAY = (RedisError, OSError)
+BLOCK_MS = 5000  # how long a read waits for something to come
+SOCKET_TIMEOUT = 10  # seconds; longer than BLOCK_MS
+FIRST_WAIT, LONGEST_WAIT = 0.05, 1.0  # seconds between two attempts while Redis is away
+
+T = TypeVar("T")
 _clients: WeakKeyDictionary[asyncio.AbstractEventLoop, redis.asyncio.Redis] = WeakKeyDictionary()
 
 
@@ -30,16 +45,48 @@ def redis_url() -> str:
         return f"unix://{data_dir / 'redis.sock'}"
 
 
+# No command is sent twice: a job that arrived although its answer was lost would run twice.
 def async_client() -> redis.asyncio.Redis:
     """The client of the running event loop."""
     loop = asyncio.get_running_loop()
     client = _clients.get(loop)
     if client is None:
-        client = _clients[loop] = redis.asyncio.Redis.from_url(redis_url())
+        client = _clients[loop] = redis.asyncio.Redis.from_url(
+            redis_url(), socket_timeout=SOCKET_TIMEOUT, retry=AsyncRetry(NoBackoff(), 0)
+        )
     return client
 
 
 @functools.cache
 def sync_client() -> redis.Redis:
     """The client of this process's threads; redis-py keeps a connection for each that is at work."""
-    return redis.Redis.from_url(redis_url())
+    return redis.Redis.from_url(redis_url(), socket_timeout=SOCKET_TIMEOUT, retry=Retry(NoBackoff(), 0))
+
+
+async def close() -> None:
+    """Close the running loop's connections; the next use opens new ones."""
+    client = _clients.pop(asyncio.get_running_loop(), None)
+    if client is not None:
+        await client.aclose()
+
+
+async def patiently(action: Callable[[], Awaitable[T]]) -> T:
+    """Do `action` until Redis has answered, however long that takes. Says so once."""
+    wait = FIRST_WAIT
+    while True:
+        try:
+            result = await action()
+        except AWAY as error:
+            if wait == FIRST_WAIT:
+                logger.warning("Redis is away, waiting for it: %s", error)
+            await asyncio.sleep(wait)
+            wait = min(2 * wait, LONGEST_WAIT)
+        else:
+            if wait > FIRST_WAIT:
+                logger.info("Redis is back")
+            return result
+
+
+def entries(reply: Any) -> list[tuple[bytes, dict[bytes, bytes]]]:
+    """The entries in the reply of a read from one stream."""
+    return list(reply[0][1]) if reply else []

@@ -1,0 +1,64 @@
+"""Commands to the workers: a Redis stream that every worker reads, so that none is lost."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from typing import Any, NamedTuple
+
+from .connect import BLOCK_MS, async_client, entries, patiently, sync_client
+from .keys import CONTROL
+
+logger = logging.getLogger(__name__)
+
+MAX_COMMANDS = 10_000
+# A worker that starts obeys what was said while there was none: the cancelled job is still in the queue.
+LOOK_BACK_MS = 600_000
+GIVE_UP_S = 8.0
+
+
+class Command(NamedTuple):
+    kind: str  # "cancel", or "follow": tell `group` of the events of `id`
+    id: str
+    group: str = ""
+
+
+async def cancel(id: str) -> None:
+    """End a generation, in whatever state it is. Tries again for some seconds while Redis is away."""
+    try:
+        async with asyncio.timeout(GIVE_UP_S):
+            await patiently(lambda: _add(async_client(), Command("cancel", id)))
+    except TimeoutError:
+        logger.error("Generation %s could not be cancelled: Redis is away", id)
+
+
+def cancel_sync(id: str) -> None:
+    """`cancel` for a thread. Raises RedisError or OSError while Redis is away."""
+    _add(sync_client(), Command("cancel", id))
+
+
+async def follow(id: str, group: str) -> None:
+    """Have a generation's events sent to one more channel group. Raises RedisError or OSError."""
+    await _add(async_client(), Command("follow", id, group))
+
+
+def _add(client: Any, command: Command) -> Any:
+    return client.xadd(CONTROL, command._asdict(), maxlen=MAX_COMMANDS, approximate=True)
+
+
+class ControlReader:
+    """A worker's ear. Waits for Redis whenever it is away; never raises for it."""
+
+    def __init__(self) -> None:
+        self._last: str | bytes = f"{max(0, int(time.time() * 1000) - LOOK_BACK_MS)}-0"
+
+    async def read(self) -> list[Command]:
+        """The next commands, in order; [] when none came for some seconds."""
+        found = entries(
+            await patiently(lambda: async_client().xread({CONTROL: self._last}, count=1000, block=BLOCK_MS))
+        )
+        commands = []
+        for self._last, fields in found:
+            commands.append(Command(**{key.decode(): value.decode() for key, value in fields.items()}))
+        return commands

@@ -1,0 +1,183 @@
+"""The web process's ear: events come in one message for all, and go to whoever follows their generation.
+
+The group message is fast and can be lost; the log is the truth. A follower reads the log when it
+starts late, when it sees a gap, and when its deadline passes in silence.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import uuid
+from collections import deque
+from types import TracebackType
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from channels.layers import get_channel_layer
+
+from inference.messages import Event, Failed, decode_event, encode_event
+
+from . import control, log
+from .connect import AWAY
+
+logger = logging.getLogger(__name__)
+
+MAX_QUEUED = 10_000  # events of one follower; what comes after them waits in the log
+LOG_BATCH = 1000  # events read from the log at once
+LOG_TIMEOUT_S = 1.0  # a Redis that hangs must not silence the keepalives
+RETRY_S = 0.25  # between two reads of a log while Redis is away
+LOST = Failed(500, "server_error", "part of the answer was lost; send the request again")
+
+_hubs: WeakKeyDictionary[asyncio.AbstractEventLoop, Hub] = WeakKeyDictionary()
+
+
+def hub() -> Hub:
+    """The hub of the running event loop."""
+    loop = asyncio.get_running_loop()
+    found = _hubs.get(loop)
+    if found is None:
+        found = _hubs[loop] = Hub()
+    return found
+
+
+class Hub:
+    """Listens to one channel group. `group` is the `reply_to` of this process's jobs."""
+
+    def __init__(self) -> None:
+        self.group = f"web.{uuid.uuid4().hex}"
+        self._followers: dict[str, set[Follower]] = {}
+        self._listener: asyncio.Task[None] | None = None
+        self._starting = asyncio.Lock()
+
+    def follow(self, id: str, after: int = 0, *, fresh: bool = False) -> Follower:
+        """Follow a generation from the event after number `after`: `async with hub().follow(id) as f`.
+
+        `fresh`: its job is submitted only inside the block, with this hub's group to reply to.
+        Entering raises RedisError or OSError while Redis is away.
+        """
+        return Follower(self, id, after, fresh)
+
+    async def listen(self) -> None:
+        """Be subscribed."""
+        async with self._starting:
+            if self._listener is None or self._listener.done():
+                layer = get_channel_layer()
+                channel = await layer.new_channel()
+                await layer.group_add(self.group, channel)
+                self._listener = asyncio.create_task(self._receive(layer, channel))
+
+    async def _receive(self, layer: Any, channel: str) -> None:
+        while True:
+            try:
+                message = await layer.receive(channel)
+                for id, seq, event in message["events"]:
+                    for follower in self._followers.get(id, ()):
+                        follower.push(seq, event)
+            except Exception:
+                logger.exception("A message of events could not be read; the log has them")
+                await asyncio.sleep(RETRY_S)
+
+    def add(self, follower: Follower) -> None:
+        self._followers.setdefault(follower.id, set()).add(follower)
+
+    def discard(self, follower: Follower) -> None:
+        followers = self._followers.get(follower.id, set())
+        followers.discard(follower)
+        if not followers:
+            self._followers.pop(follower.id, None)
+
+
+class Follower:
+    """One generation's events, each once and in order."""
+
+    def __init__(self, hub: Hub, id: str, after: int, fresh: bool) -> None:
+        self.id = id
+        self._hub = hub
+        self._fresh = fresh
+        self._expected = after + 1  # the next number to be queued
+        self._heard = after  # the highest number that is known to exist
+        self._unread = not fresh  # the log may hold more than was heard of
+        self._queue: deque[tuple[int, log.Encoded]] = deque()
+        self._waiter: asyncio.Future[None] | None = None
+
+    async def __aenter__(self) -> Follower:
+        await self._hub.listen()
+        self._hub.add(self)
+        if not self._fresh:
+            try:
+                await control.follow(self.id, self._hub.group)
+            except BaseException:
+                self._hub.discard(self)
+                raise
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._hub.discard(self)
+
+    async def next(self, deadline: float) -> tuple[int, Event] | None:
+        """The next event and its number, or None once `deadline` (of `loop.time()`) has passed and the log
+        has nothing either. Nothing moves the deadline.
+
+        Events that Redis lost end the generation: the event is then a Failed (500).
+        """
+        loop = asyncio.get_running_loop()
+        while not self._queue:
+            late = loop.time() >= deadline
+            if not (late or self._unread or self._heard >= self._expected):
+                await self._wait(deadline)
+                continue
+            answered = await self._read_log()
+            if late and not self._queue:
+                return None
+            if not answered:
+                await self._wait(min(deadline, loop.time() + RETRY_S))
+        seq, event = self._queue.popleft()
+        return seq, decode_event(event)
+
+    def push(self, seq: int, event: log.Encoded) -> None:
+        """Take one event that has come."""
+        if seq < self._expected:
+            return
+        self._heard = max(self._heard, seq)
+        if seq == self._expected and len(self._queue) < MAX_QUEUED:
+            self._queue.append((seq, event))
+            self._expected += 1
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    async def _wait(self, until: float) -> None:
+        loop = asyncio.get_running_loop()
+        self._waiter = waiter = loop.create_future()
+        timer = loop.call_at(until, _wake, waiter)
+        try:
+            await waiter
+        finally:
+            timer.cancel()
+            self._waiter = None
+
+    async def _read_log(self) -> bool:
+        """Queue what the log holds beyond the queue; False while Redis is away."""
+        heard = self._heard  # an event is in the log before anybody hears of it
+        try:
+            async with asyncio.timeout(LOG_TIMEOUT_S):
+                found = await log.read_encoded(self.id, self._expected - 1, LOG_BATCH)
+        except AWAY as error:
+            logger.warning("The log of generation %s cannot be read: %s", self.id, error)
+            return False
+        for seq, event in found:
+            self.push(seq, event)
+        self._unread = len(found) == LOG_BATCH
+        missing = heard >= self._expected and not self._unread
+        broken = bool(found) and found[-1][0] >= self._expected
+        if (missing or broken) and len(self._queue) < MAX_QUEUED:
+            logger.error("Events of generation %s are lost, from number %d on", self.id, self._expected)
+            self.push(self._expected, encode_event(LOST))
+        return True
+
+
+def _wake(waiter: asyncio.Future[None]) -> None:
+    if not waiter.done():
+        waiter.set_result(None)

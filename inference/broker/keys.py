@@ -1,0 +1,25 @@
+"""Every key in Redis, in one place."""
+
+from __future__ import annotations
+
+import os
+
+PREFIX = os.environ.get("BERTH_REDIS_PREFIX", "berth:")
+
+JOBS = f"{PREFIX}jobs"  # stream; read by the consumer group of workers
+CONTROL = f"{PREFIX}control"  # stream; read by every worker
+RECORDS = f"{PREFIX}records"  # stream; read by the consumer group of recorders
+WORKERS = f"{PREFIX}workers"  # set of the ids of workers that live or lived
+
+WORKER_GROUP = "workers"
+RECORDER_GROUP = "recorders"
+
+
+def event_log(generation: str) -> str:
+    """Stream; the entry id of an event is its sequence number."""
+    return f"{PREFIX}gen:{generation}"
+
+
+def snapshot(worker: str) -> str:
+    """String; there as long as the worker lives."""
+    return f"{PREFIX}worker:{worker}"

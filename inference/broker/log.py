@@ -1,0 +1,59 @@
+"""The event log: one Redis stream a generation. It is the truth; the group message is only fast.
+
+An entry's id is `<sequence number>-0`, so that an event cannot be written twice, and reading on from
+a number is a range of the stream.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from inference.messages import Event, decode_event
+
+from .connect import async_client, sync_client
+from .keys import event_log
+
+KEEP_S = 86_400
+KEEP_AFTER_END_S = 600
+
+Encoded = list[Any]  # an event as messages.encode_event writes it
+_dumps = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
+def append(pipe: Any, id: str, seq: int, event: Encoded, *, last: bool = False) -> None:
+    """Add an event to a pipeline, sync or async; `last` for the one after which none comes."""
+    key = event_log(id)
+    pipe.execute_command("XADD", key, f"{seq}-0", "e", _dumps(event))
+    if last or seq == 1:
+        pipe.execute_command("EXPIRE", key, KEEP_AFTER_END_S if last else KEEP_S)
+
+
+async def read(id: str, after: int = 0) -> list[tuple[int, Event]]:
+    """All events with a sequence number above `after`, in order."""
+    return [(seq, decode_event(event)) for seq, event in await read_encoded(id, after)]
+
+
+def read_sync(id: str, after: int = 0) -> list[tuple[int, Event]]:
+    """`read` for a thread."""
+    found: Any = sync_client().xrange(event_log(id), min=f"{after + 1}-0")
+    return [(seq, decode_event(event)) for seq, event in _decoded(found)]
+
+
+async def read_encoded(id: str, after: int, count: int | None = None) -> list[tuple[int, Encoded]]:
+    """The first `count` events with a sequence number above `after`, as they are written."""
+    return _decoded(await async_client().xrange(event_log(id), min=f"{after + 1}-0", count=count))
+
+
+async def last(id: str) -> int:
+    """The sequence number of the last event; 0 when there is none."""
+    found = await async_client().xrevrange(event_log(id), count=1)
+    return _number(found[0][0]) if found else 0
+
+
+def _decoded(found: Any) -> list[tuple[int, Encoded]]:
+    return [(_number(entry), json.loads(fields[b"e"])) for entry, fields in found]
+
+
+def _number(entry: bytes) -> int:
+    return int(entry.partition(b"-")[0])

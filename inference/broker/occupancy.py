@@ -1,0 +1,88 @@
+"""The live picture of each worker. A worker lives as long as its picture is there.
+
+Redis' own clock decides that, so that the clocks of two machines need not agree.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from channels.layers import get_channel_layer
+
+from .connect import AWAY, async_client, sync_client
+from .keys import WORKERS, snapshot
+
+logger = logging.getLogger(__name__)
+
+GROUP = "occupancy"
+LIVES_S = 5  # a worker renews its picture each second
+AT_LEAST_S = 0.25  # between two messages to the monitors
+
+Snapshot = dict[str, Any]
+
+
+async def put(picture: Snapshot) -> None:
+    """Show a worker's snapshot, and tell the monitors soon. While Redis is away nothing is shown."""
+    worker = picture["worker"]
+    pipe = async_client().pipeline(transaction=False)
+    pipe.set(snapshot(worker), json.dumps(picture, separators=(",", ":")), ex=LIVES_S)
+    pipe.sadd(WORKERS, worker)
+    try:
+        await pipe.execute()
+    except AWAY as error:
+        logger.warning("The occupancy could not be shown: %s", error)
+        return
+    loop = asyncio.get_running_loop()
+    (_announcers.get(loop) or _announcers.setdefault(loop, _Announcer())).announce(picture)
+
+
+async def get_all() -> list[Snapshot]:
+    """The snapshot of each live worker, by its id. Raises RedisError or OSError while Redis is away."""
+    client = async_client()
+    workers: Any = await client.smembers(WORKERS)
+    return _pictures(await client.mget([snapshot(w.decode()) for w in sorted(workers)])) if workers else []
+
+
+def get_all_sync() -> list[Snapshot]:
+    """`get_all` for a thread."""
+    client = sync_client()
+    workers: Any = client.smembers(WORKERS)
+    return _pictures(client.mget([snapshot(w.decode()) for w in sorted(workers)])) if workers else []
+
+
+def _pictures(raw: Any) -> list[Snapshot]:
+    return [json.loads(picture) for picture in raw if picture is not None]
+
+
+class _Announcer:
+    """Tells the monitors at most every AT_LEAST_S seconds, and always of the last picture."""
+
+    def __init__(self) -> None:
+        self._latest: dict[str, Snapshot] = {}
+        self._task: asyncio.Task[None] | None = None
+
+    def announce(self, picture: Snapshot) -> None:
+        self._latest[picture["worker"]] = picture
+        if self._task is None:
+            self._task = asyncio.create_task(self._tell())
+
+    async def _tell(self) -> None:
+        try:
+            while self._latest:
+                latest, self._latest = self._latest, {}
+                for picture in latest.values():
+                    await get_channel_layer().group_send(
+                        GROUP, {"type": "occupancy.update", "snapshot": picture}
+                    )
+                await asyncio.sleep(AT_LEAST_S)
+        except AWAY as error:
+            logger.warning("The monitors were not told: %s", error)
+        finally:
+            self._task = None
+
+
+_announcers: WeakKeyDictionary[asyncio.AbstractEventLoop, _Announcer] = WeakKeyDictionary()

@@ -1,0 +1,81 @@
+"""What happened to each generation, for the database: every event except tokens and answers.
+
+A record is {"id", "kind", "worker", "at", "data"}: `kind` an event's or `submitted`, `at` in seconds
+since the epoch, `data` the event's fields. Nobody is slowed by a database that is away.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import socket
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from redis.exceptions import ResponseError
+
+from .connect import BLOCK_MS, entries, sync_client
+from .keys import RECORDER_GROUP, RECORDS
+
+logger = logging.getLogger(__name__)
+
+MAX_RECORDS = 100_000
+BATCH = 500
+CLAIM_AFTER_MS = 30_000  # a batch that its reader has not acknowledged by then goes to another
+
+Record = dict[str, Any]
+
+
+def append(pipe: Any, id: str, kind: str, worker: str, data: dict[str, Any]) -> None:
+    """Add a record to a pipeline, sync or async."""
+    record: Record = {"id": id, "kind": kind, "worker": worker, "at": time.time(), "data": data}
+    raw = json.dumps(record, separators=(",", ":"))
+    pipe.execute_command("XADD", RECORDS, "MAXLEN", "~", MAX_RECORDS, "*", "r", raw)
+
+
+class RecordReader:
+    """One of the readers that share the records. For a thread; raises RedisError while Redis is away."""
+
+    def __init__(self) -> None:
+        self._name = f"{socket.gethostname()}-{os.getpid()}"
+        self._claimed_at = float("-inf")
+
+    def read(self) -> list[tuple[str, Record]]:
+        """The next records with their entry ids, oldest first; [] when none came for some seconds."""
+        try:
+            found = self._left_behind() or entries(
+                sync_client().xreadgroup(RECORDER_GROUP, self._name, {RECORDS: ">"}, count=BATCH, block=BLOCK_MS)
+            )
+        except ResponseError as error:
+            if "NOGROUP" not in str(error):
+                raise
+            self._create_group()
+            return []
+        return [(id.decode(), json.loads(fields[b"r"])) for id, fields in found if fields]
+
+    def ack(self, entry_ids: Sequence[str]) -> None:
+        """These are written."""
+        if entry_ids:
+            pipe = sync_client().pipeline(transaction=False)
+            pipe.xack(RECORDS, RECORDER_GROUP, *entry_ids)
+            pipe.xdel(RECORDS, *entry_ids)
+            pipe.execute()
+
+    def _left_behind(self) -> list[tuple[bytes, dict[bytes, bytes]]]:
+        """Records that a reader took and did not acknowledge."""
+        now = time.monotonic()
+        if now - self._claimed_at < CLAIM_AFTER_MS / 1000:
+            return []
+        reply: Any = sync_client().xautoclaim(RECORDS, RECORDER_GROUP, self._name, CLAIM_AFTER_MS, count=BATCH)
+        if not reply[1]:
+            self._claimed_at = now
+        return list(reply[1])
+
+    def _create_group(self) -> None:
+        try:
+            sync_client().xgroup_create(RECORDS, RECORDER_GROUP, id="0", mkstream=True)
+        except ResponseError as error:
+            if "BUSYGROUP" not in str(error):
+                raise

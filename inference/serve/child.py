@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import re
 import signal
 import sys
 import time
@@ -28,15 +29,19 @@ def say(prefix: str, line: str) -> None:
 
 
 class Child:
-    """A process group of its own that does not outlive this process, however this process ends."""
+    """A process group of its own that does not outlive this process, however this process ends.
 
-    def __init__(self, name: str, command: Sequence[str], env: Mapping[str, str]) -> None:
+    Lines of its output in which the pattern `hide` is found are not shown.
+    """
+
+    def __init__(self, name: str, command: Sequence[str], env: Mapping[str, str], hide: str = "") -> None:
         self.name = name
         self.last_line = ""
         self.deaths = 0
         self._stopping = False
         self._command = [sys.executable, "-I", "-S", str(TIED), str(os.getpid()), *command]
         self._env = env
+        self._hidden = re.compile(hide or r"(?!)")
         self._process: asyncio.subprocess.Process | None = None
         self._keeper: asyncio.Task[None] | None = None
 
@@ -92,7 +97,8 @@ class Child:
             if not line:
                 return
             self.last_line = line.decode(errors="replace").rstrip()
-            say(self.name, self.last_line)
+            if not self._hidden.search(self.last_line):
+                say(self.name, self.last_line)
 
     async def terminate(self, patience: float) -> None:
         """Ask it to end and wait that many seconds at most; it is not started again."""

@@ -11,6 +11,8 @@ from pathlib import Path
 
 from . import CannotStart
 
+# What it says at every start and end, and nobody needs: the data is small and forks are rare.
+CHATTER = "Memory overcommit must be enabled|signal-handler|ready to exit"
 LONGEST_SOCKET = 100  # bytes; the kernel takes 107
 
 

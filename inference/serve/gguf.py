@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import mmap
 import struct
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 
 from . import CannotStart
 
 SCALARS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
 STRING, ARRAY = 8, 9
-TOKENS = "tokenizer.ggml.tokens"  # what says how big the model is stands before the vocabulary
+VOCABULARY = "tokenizer.ggml.tokens"
 
 
 class Shape(NamedTuple):
@@ -35,68 +36,79 @@ def check(path: Path) -> None:
 
 
 def read_shape(path: Path) -> Shape:
-    """The shape of a model. Raises CannotStart when its header is damaged."""
+    """The shape of a model. Raises CannotStart when its header is damaged or its data is cut off."""
     try:
-        with path.open("rb") as file:
-            header = _read_header(file)
-    except (struct.error, UnicodeDecodeError, KeyError, EOFError, OverflowError):
-        raise CannotStart(
-            f"the model {path} is corrupt (its header is damaged); get the file again"
-        ) from None
-    arch = header.get("general.architecture", "")
+        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            facts, end = _Header(data).read()
+    except (struct.error, UnicodeDecodeError, KeyError, IndexError, ValueError):
+        raise CannotStart(f"the model {path} is corrupt (its header is damaged); get it again") from None
+    if path.stat().st_size <= end:
+        raise CannotStart(f"the model {path} is corrupt (its end is missing); get it again")
+    arch = facts.get("general.architecture", "")
 
-    def fact(name: str, default: int = 0) -> Any:
-        return header.get(f"{arch}.{name}", default)
+    def fact(name: str, default: Any = 0) -> Any:
+        return facts.get(f"{arch}.{name}", default)
 
-    layers, heads = fact("block_count"), fact("attention.head_count")
+    layers, heads = fact("block_count"), _most(fact("attention.head_count"))
     kv_heads = fact("attention.head_count_kv", heads)
-    head_size = fact("embedding_length") // _most(heads) if _most(heads) else 0
+    head_size = fact("embedding_length") // heads if heads else 0
     values = fact("attention.key_length", head_size) + fact("attention.value_length", head_size)
     all_heads = sum(kv_heads) if isinstance(kv_heads, list) else kv_heads * layers
-    return Shape(fact("context_length"), 2 * all_heads * values, header.get(TOKENS, 0))
+    return Shape(fact("context_length"), 2 * all_heads * values, facts.get(VOCABULARY, 0))
 
 
 def _most(heads: int | list[int]) -> int:
     return max(heads, default=0) if isinstance(heads, list) else heads
 
 
-def _read_header(file: BinaryIO) -> dict[str, Any]:
-    """Keys and values up to the vocabulary, of which only the length is taken."""
-    _, _, _, n_pairs = _unpack(file, "<4sIQQ")
-    header: dict[str, Any] = {}
-    for _ in range(n_pairs):
-        key = _string(file)
-        kind = _unpack(file, "<I")[0]
-        if key == TOKENS and kind == ARRAY:
-            header[key] = _unpack(file, "<IQ")[1]
-            break
-        header[key] = _value(file, kind)
-    return header
+class _Header:
+    """A reader of what stands before the tensors' data. An array of strings counts by its length alone."""
 
+    def __init__(self, data: mmap.mmap) -> None:
+        self._data = data
+        self._at = 0
 
-def _value(file: BinaryIO, kind: int) -> Any:
-    if kind == STRING:
-        return _string(file)
-    if kind != ARRAY:
-        return _unpack(file, "<" + SCALARS[kind])[0]
-    inner, length = _unpack(file, "<IQ")
-    if inner in (STRING, ARRAY):
-        return [_value(file, inner) for _ in range(length)]
-    return list(_unpack(file, f"<{length}{SCALARS[inner]}"))
+    def read(self) -> tuple[dict[str, Any], int]:
+        """Keys and values, and the position at which the last tensor begins."""
+        _, _, n_tensors, n_pairs = self._take("<4sIQQ")
+        facts = {}
+        for _ in range(n_pairs):
+            key = self._string()
+            facts[key] = self._value(self._take("<I")[0])
+        last = 0
+        for _ in range(n_tensors):
+            self._string()
+            self._take(f"<{self._take('<I')[0]}Q")  # its dimensions
+            last = max(last, self._take("<IQ")[1])
+        alignment = facts.get("general.alignment", 32)
+        return facts, -(-self._at // alignment) * alignment + last
 
+    def _value(self, kind: int) -> Any:
+        if kind == STRING:
+            return self._string()
+        if kind != ARRAY:
+            return self._take("<" + SCALARS[kind])[0]
+        inner, length = self._take("<IQ")
+        if inner == STRING:
+            self._skip_strings(length)
+            return length
+        if inner == ARRAY:
+            return [self._value(ARRAY) for _ in range(length)]
+        return list(self._take(f"<{length}{SCALARS[inner]}"))
 
-def _string(file: BinaryIO) -> str:
-    return _read(file, _unpack(file, "<Q")[0]).decode()
+    def _skip_strings(self, count: int) -> None:
+        data, at, size = self._data, self._at, struct.Struct("<Q").unpack_from
+        for _ in range(count):  # hundreds of thousands of them
+            at += 8 + size(data, at)[0]
+        self._at = at
 
+    def _string(self) -> str:
+        size = self._take("<Q")[0]
+        raw = self._data[self._at : self._at + size]
+        self._at += size
+        return raw.decode()
 
-def _unpack(file: BinaryIO, layout: str) -> tuple[Any, ...]:
-    return struct.unpack(layout, _read(file, struct.calcsize(layout)))
-
-
-def _read(file: BinaryIO, size: int) -> bytes:
-    if size > 1 << 26:  # no key or value before the vocabulary is that long
-        raise EOFError
-    data = file.read(size)
-    if len(data) < size:
-        raise EOFError
-    return data
+    def _take(self, layout: str) -> tuple[Any, ...]:
+        values = struct.unpack_from(layout, self._data, self._at)
+        self._at += struct.calcsize(layout)
+        return values

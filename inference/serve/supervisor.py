@@ -116,7 +116,7 @@ class Supervisor:
         given = os.environ.get("REDIS_URL")
         if not given:
             command, _ = embedded_redis.prepare(self._options.data_dir)
-            self._launch("redis", command)
+            self._launch("redis", command, embedded_redis.CHATTER)
         async with redis.asyncio.Redis.from_url(redis_url(), socket_timeout=2) as client:
             while True:
                 try:
@@ -129,8 +129,8 @@ class Supervisor:
                         raise CannotStart(f"the embedded Redis does not start: {child.last_line}") from error
                 await asyncio.sleep(POLL)
 
-    def _launch(self, name: str, command: list[str]) -> None:
-        child = self._children[name] = Child(name, command, self._env)
+    def _launch(self, name: str, command: list[str], hide: str = "") -> None:
+        child = self._children[name] = Child(name, command, self._env, hide)
         child.start().add_done_callback(self._on_end)
 
     def _on_end(self, keeper: asyncio.Task[None]) -> None:

@@ -1,0 +1,33 @@
+# `make run` starts everything, `make test` tests it. Both set up what they need, once.
+#   make run ARGS="--port 9000 --ctx-size 4096"      make test ARGS="tests/engine -x"
+PYTHON ?= python3
+PY := .venv/bin/python
+ARGS ?=
+
+.PHONY: run test lint bench screenshots setup setup-dev
+.DEFAULT_GOAL := run
+
+# exec: a signal reaches the server itself, and its exit code is the recipe's
+run: setup
+	@exec $(PY) manage.py serve $(ARGS)
+
+test: setup-dev
+	@$(PY) deploy/setup.py --browser
+	@$(PY) manage.py fetch_model
+	@exec $(PY) -m pytest $(ARGS)
+
+lint: setup-dev
+	@$(PY) -m ruff check .
+	@$(PY) -m ruff format --check .
+	@$(PY) -m mypy .
+
+bench: setup-dev
+	@exec $(PY) -m tests.bench $(ARGS)
+
+screenshots: setup-dev
+	@$(PY) deploy/setup.py --browser
+	@exec $(PY) -m tests.e2e.screenshots $(ARGS)
+
+setup setup-dev:
+	@command -v $(PYTHON) >/dev/null || { echo "make: there is no $(PYTHON); install Python 3.11 or newer" >&2; exit 1; }
+	@$(PYTHON) deploy/setup.py $(if $(filter setup-dev,$@),--dev)

@@ -15,7 +15,7 @@ expect.set_options(timeout=30_000)
 @pytest.fixture(scope="package")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """Two slots, and a pool in which two long chats don't fit together. Greedy, so that runs are alike."""
-    flags: dict[str, Any] = {"ctx-size": 512, "parallel": 2, "temp": 0}
+    flags: dict[str, Any] = {"ctx-size": 512, "parallel": 2, "temp": 0, "n-predict": 260}
     stack = Stack(tmp_path_factory.mktemp("stack"), **flags)
     stack.start()
     yield stack

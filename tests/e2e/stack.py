@@ -95,7 +95,7 @@ class Stack:
 
     def environ(self) -> dict[str, str]:
         """In which `manage.py` works on this stack's data."""
-        return {**os.environ, "BERTH_OPTIONS": json.dumps({"data_dir": str(self.data_dir)})}
+        return {**os.environ, "BERTH_DATA_DIR": str(self.data_dir)}
 
     def stop(self) -> None:
         if self.process.poll() is None:

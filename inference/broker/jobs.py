@@ -70,7 +70,9 @@ class JobReader:
         client = async_client()
         try:
             return entries(
-                await client.xreadgroup(WORKER_GROUP, self._worker, {JOBS: start}, count=count, block=BLOCK_MS)
+                await client.xreadgroup(
+                    WORKER_GROUP, self._worker, {JOBS: start}, count=count, block=BLOCK_MS
+                )
             )
         except ResponseError as error:
             if "NOGROUP" not in str(error):

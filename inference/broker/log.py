@@ -55,5 +55,5 @@ def _decoded(found: Any) -> list[tuple[int, Encoded]]:
     return [(_number(entry), json.loads(fields[b"e"])) for entry, fields in found]
 
 
-def _number(entry: bytes) -> int:
+def _number(entry: Any) -> int:
     return int(entry.partition(b"-")[0])

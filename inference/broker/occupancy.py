@@ -47,6 +47,13 @@ async def get_all() -> list[Snapshot]:
     return _pictures(await client.mget([snapshot(w.decode()) for w in sorted(workers)])) if workers else []
 
 
+async def any_alive() -> bool:
+    """Whether there is a live worker. Raises RedisError or OSError while Redis is away."""
+    client = async_client()
+    workers: Any = await client.smembers(WORKERS)
+    return bool(workers) and bool(await client.exists(*(snapshot(w.decode()) for w in workers)))
+
+
 def get_all_sync() -> list[Snapshot]:
     """`get_all` for a thread."""
     client = sync_client()

@@ -46,7 +46,9 @@ class RecordReader:
         """The next records with their entry ids, oldest first; [] when none came for some seconds."""
         try:
             found = self._left_behind() or entries(
-                sync_client().xreadgroup(RECORDER_GROUP, self._name, {RECORDS: ">"}, count=BATCH, block=BLOCK_MS)
+                sync_client().xreadgroup(
+                    RECORDER_GROUP, self._name, {RECORDS: ">"}, count=BATCH, block=BLOCK_MS
+                )
             )
         except ResponseError as error:
             if "NOGROUP" not in str(error):
@@ -68,7 +70,9 @@ class RecordReader:
         now = time.monotonic()
         if now - self._claimed_at < CLAIM_AFTER_MS / 1000:
             return []
-        reply: Any = sync_client().xautoclaim(RECORDS, RECORDER_GROUP, self._name, CLAIM_AFTER_MS, count=BATCH)
+        reply: Any = sync_client().xautoclaim(
+            RECORDS, RECORDER_GROUP, self._name, CLAIM_AFTER_MS, count=BATCH
+        )
         if not reply[1]:
             self._claimed_at = now
         return list(reply[1])

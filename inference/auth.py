@@ -1,0 +1,84 @@
+"""Who may use the API: a key of the operator's flags, a key of the database, or, on a machine's own
+loopback address and while there is no key at all, anybody."""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from channels.db import database_sync_to_async
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.db import DatabaseError
+from django.db.models import Q
+from django.utils import timezone
+
+from inference.models import ApiKey
+from inference.options import Options
+from inference.wire.errors import RequestError
+
+USED_EVERY = timedelta(minutes=1)  # how exact `last_used_at` is
+
+
+class Caller(NamedTuple):
+    """Who asks. `name` is for operators."""
+
+    name: str
+    key_id: int | None = None
+    user_id: int | None = None
+    notices: bool = True
+
+
+def given_key(headers: Mapping[bytes, bytes]) -> str:
+    """The key in `Authorization: Bearer …` or `X-Api-Key`; "" for none."""
+    scheme, _, key = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
+    if scheme.lower() == "bearer" and key.strip():
+        return key.strip()
+    return headers.get(b"x-api-key", b"").decode("latin-1").strip()
+
+
+async def authenticate(headers: Mapping[bytes, bytes]) -> Caller:
+    """Who sent these headers. Raises RequestError: 401 without a valid key, 503 while the database is away.
+
+    A key of the flags is checked without the database; anything else costs one query, off the event loop.
+    """
+    options: Options = settings.BERTH
+    key = given_key(headers)
+    # Every key is compared, so that the time taken tells nothing.
+    if sum(hmac.compare_digest(key.encode(), known.encode()) for known in options.api_keys):
+        return Caller("key of the command line")
+    try:
+        caller: Caller = await _from_database(key, options)
+    except DatabaseError:
+        raise RequestError(503, "", "API keys can't be checked: the database is away.") from None
+    return caller
+
+
+def create_key(name: str, owner: User | None = None, *, expires_at: datetime | None = None) -> str:
+    """Create an API key; the plain text, which is stored nowhere."""
+    return ApiKey.objects.create_key(name, owner, expires_at=expires_at)[1]
+
+
+def _look_up(key: str, options: Options) -> Caller:
+    any_row = ApiKey.objects.order_by("pk").values("pk")[:1]
+    rows = list(ApiKey.objects.filter(Q(hash=ApiKey.hash_of(key)) | Q(pk__in=any_row)))
+    for row in rows:
+        if row.hash == ApiKey.hash_of(key) and row.is_usable:
+            _mark_used(row)
+            return Caller(row.name, row.pk, row.owner_id, row.notices)
+    is_open = options.is_loopback or options.allow_anonymous
+    if is_open and not options.api_keys and not rows:
+        return Caller("")
+    raise RequestError(401, "", "Invalid API key." if key else "An API key is needed.")
+
+
+def _mark_used(row: ApiKey) -> None:
+    now = timezone.now()
+    if row.last_used_at is None or now - row.last_used_at > USED_EVERY:
+        ApiKey.objects.filter(pk=row.pk).update(last_used_at=now)
+
+
+# Not in the one thread of Django's views, or a slow page would hold up the API.
+_from_database = database_sync_to_async(_look_up, thread_sensitive=False)

@@ -1,0 +1,99 @@
+"""What the service tells of itself: its health, its models, its slots and its figures.
+
+All of it is read from the workers' live snapshots, so that it answers while the workers are busy.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from inference.auth import authenticate
+from inference.broker import occupancy
+from inference.broker.connect import AWAY
+from inference.consumers import defaults, options
+from inference.http import StreamConsumer
+from inference.wire import llamacpp, metrics, openai, status
+from inference.wire.errors import RequestError
+
+
+class Info(StreamConsumer):
+    """A GET of the service's state."""
+
+    methods: tuple[str, ...] = ("GET",)
+    is_public = False
+
+    def error_body(self, error: RequestError) -> dict[str, Any]:
+        return llamacpp.error_body(error)
+
+    async def handle(self, body: bytes) -> None:
+        if not self.is_public:
+            await authenticate(self.headers)
+        await self.tell()
+
+    async def tell(self) -> None:
+        """Answer somebody who may know."""
+        raise NotImplementedError
+
+
+class Health(Info):
+    """GET /health, /v1/health"""
+
+    is_public = True
+
+    async def tell(self) -> None:
+        try:
+            snapshots = await occupancy.get_all()
+        except AWAY:
+            raise RequestError(503, "", "Redis can't be reached.") from None
+        await self.send_json(*status.health(snapshots))
+
+
+class Models(Info):
+    """GET /v1/models, /models"""
+
+    is_public = True
+
+    def error_body(self, error: RequestError) -> dict[str, Any]:
+        return openai.error_body(error)
+
+    async def tell(self) -> None:
+        await self.send_json(200, status.models(await occupancy.get_all()))
+
+
+class Slots(Info):
+    """GET /slots"""
+
+    async def tell(self) -> None:
+        if not options().slots:
+            raise RequestError(501, "", "This server does not serve /slots. Start it with `--slots`.")
+        await self.send_json(200, status.slots(await occupancy.get_all()))
+
+
+class Props(Info):
+    """GET /props"""
+
+    async def tell(self) -> None:
+        await self.send_json(200, status.props(await occupancy.get_all(), defaults(options().alias)))
+
+
+class Metrics(Info):
+    """GET /metrics"""
+
+    async def tell(self) -> None:
+        if not options().metrics:
+            raise RequestError(501, "", "This server does not serve /metrics. Start it with `--metrics`.")
+        data = metrics.metrics(await occupancy.get_all())
+        await self.send_whole(200, data, metrics.CONTENT_TYPE.encode())
+
+
+class Unknown(Info):
+    """Any other path under /v1/"""
+
+    methods = ("GET", "POST", "PUT", "PATCH", "DELETE")
+    is_public = True
+
+    def error_body(self, error: RequestError) -> dict[str, Any]:
+        return openai.error_body(error)
+
+    async def tell(self) -> None:
+        raise RequestError(404, "", f"There is no {self.scope['path']} here.")

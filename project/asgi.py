@@ -1,0 +1,30 @@
+"""The web process's application: the API and the long-lived streams, then Django for the rest."""
+
+from __future__ import annotations
+
+import os
+
+from django.core.asgi import get_asgi_application
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "project.settings")
+django_application = get_asgi_application()  # before anything that imports models
+
+from channels.routing import ProtocolTypeRouter, URLRouter  # noqa: E402
+from channels.security.websocket import AllowedHostsOriginValidator  # noqa: E402
+from django.urls import re_path  # noqa: E402
+
+from dashboard import routing as dashboard  # noqa: E402
+from inference import routing as inference  # noqa: E402
+
+application = ProtocolTypeRouter(
+    {
+        "http": URLRouter(
+            [
+                *inference.http_urlpatterns,
+                *dashboard.http_urlpatterns,
+                re_path(r"", django_application),  # type: ignore[arg-type]
+            ]
+        ),
+        "websocket": AllowedHostsOriginValidator(URLRouter(dashboard.websocket_urlpatterns)),
+    }
+)

@@ -1,0 +1,91 @@
+"""The other half of the broker, played by a test: what a worker says and does."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import uuid
+from typing import Any
+
+from inference.broker import occupancy
+from inference.messages import Accepted, Event, Finished, Job, Started, Timings, Token
+
+END = Finished("eos", "", "", 3, 2, False, 0, Timings(), 0, 0.0, 0.1)
+
+
+def new_id() -> str:
+    return uuid.uuid4().hex
+
+
+def job(id: str = "", reply_to: str = "") -> Job:
+    return Job(id or new_id(), "tokenize", {"content": "x"}, reply_to)
+
+
+def told(*texts: str) -> list[Event]:
+    """A whole generation that says these texts."""
+    return [Accepted(3, 1, 9), Started(0), *(Token(i, text) for i, text in enumerate(texts)), END]
+
+
+def numbered(id: str, events: list[Event], first: int = 1) -> list[tuple[str, int, Event]]:
+    return [(id, seq, event) for seq, event in enumerate(events, first)]
+
+
+def soon(seconds: float = 20.0) -> float:
+    """A deadline that no passing test reaches."""
+    return asyncio.get_running_loop().time() + seconds
+
+
+def picture(worker: str = "w1", state: str = "ready", **more: Any) -> dict[str, Any]:
+    """A snapshot of a worker with one idle slot."""
+    slot = {
+        "id": 0,
+        "state": "idle",
+        "generation": None,
+        "owner": None,
+        "cells": 0,
+        "n_prompt_tokens": 0,
+        "n_prompt_processed": 0,
+        "n_decoded": 0,
+        "tokens_per_second": 0.0,
+        "parks": 0,
+        "since": None,
+    }
+    model = {
+        "alias": "tiny",
+        "path": "/models/tiny.gguf",
+        "desc": "a model",
+        "size": 1,
+        "n_params": 1,
+        "n_vocab": 9,
+        "n_ctx_train": 64,
+        "chat_template": "",
+    }
+    counters = {
+        "prompt_tokens_total": 0,
+        "prompt_seconds_total": 0.0,
+        "tokens_predicted_total": 0,
+        "tokens_predicted_seconds_total": 0.0,
+        "n_decode_total": 0,
+        "n_busy_slots_per_decode": 0.0,
+        "n_preempt_total": 0,
+        "n_resume_total": 0,
+        "preempt_ram_bytes": 0,
+    }
+    return {
+        "worker": worker,
+        "at": time.time(),
+        "started_at": 0.0,
+        "state": state,
+        "model": model,
+        "n_ctx": 64,
+        "n_ctx_seq": 64,
+        "pool": {"cells": 64, "used": 0},
+        "slots": [slot],
+        "parked": [],
+        "queue": [],
+        "counters": counters,
+    } | more
+
+
+async def show(**more: Any) -> None:
+    await occupancy.put(picture(**more))

@@ -1,22 +1,49 @@
-"""What the pages follow: the occupancy of the workers."""
+"""What the pages follow: a generation's events, and the occupancy of the workers."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import time
+from contextlib import aclosing
 from typing import Any
 
 from channels.generic.websocket import AsyncJsonWebsocketConsumer
 
 from inference.broker import occupancy
 from inference.broker.connect import AWAY
+from inference.http import Header, StreamConsumer
+from inference.wire.errors import RequestError
+
+from . import stream
 
 GROUP = "occupancy"
 NOT_STAFF = 4403
 NO_REDIS = 1011
 AT_LEAST_S = 0.25  # between two updates
 AT_MOST_S = 2.0  # so that a worker which has gone is seen to be gone
+
+
+class GenerationEvents(StreamConsumer):
+    """One generation of one's own chats as server-sent events. Leaving does not end the generation."""
+
+    methods = ("GET",)
+
+    async def handle(self, body: bytes) -> None:
+        user, pk = self.scope["user"], self.scope["url_route"]["kwargs"]["pk"]
+        generation = await stream.find(pk, user) if user.is_authenticated else None
+        if generation is None:
+            raise RequestError(404, "", "There is no such generation among your chats.")
+        seen = self.headers.get(b"last-event-id", b"")
+        async with aclosing(stream.follow(generation, user, int(seen) if seen.isdigit() else 0)) as chunks:
+            async for chunk in chunks:
+                await self.send(chunk)
+
+    def stream_error(self, error: RequestError) -> bytes:
+        return b""  # the stream ends without its last event, so the browser comes again
+
+    def _cors(self) -> list[Header]:
+        return []  # a cookie opens this, so it is for our own pages
 
 
 class Monitor(AsyncJsonWebsocketConsumer):  # type: ignore[misc]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from uuid import UUID
 
 from channels.db import database_sync_to_async
@@ -25,7 +25,7 @@ def find(pk: UUID, user: User) -> Generation | None:
     return Generation.objects.select_related("message").filter(pk=pk, message__chat__user=user).first()
 
 
-async def follow(generation: Generation, user: User, after: int) -> AsyncIterator[bytes]:
+async def follow(generation: Generation, user: User, after: int) -> AsyncGenerator[bytes, None]:
     """What comes after the event number `after`, up to the end. Never silent for longer than KEEPALIVE_S.
 
     Raises RedisError or OSError while Redis is away.

@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import pytest
+from channels.routing import URLRouter
+from channels.testing import HttpCommunicator
+from django.contrib.auth.models import AnonymousUser
+from django.urls import path
+
+from dashboard.consumers import GenerationEvents
+from inference.broker.publisher import Publisher
+from inference.messages import Accepted, Failed
+
+pytestmark = pytest.mark.django_db(transaction=True)
+ROUTER = URLRouter([path("generations/<uuid:pk>/events", GenerationEvents.as_asgi())])
+
+
+async def get(generation, user, *headers, method="GET") -> dict:
+    request = HttpCommunicator(ROUTER, method, f"/generations/{generation.pk}/events", headers=list(headers))
+    request.scope["user"] = user
+    return await request.get_response(timeout=10)
+
+
+async def publish_a_refusal(generation) -> None:
+    id = generation.id.hex
+    refusal = Failed(503, "unavailable_error", "it was stopped")
+    await Publisher("w1").publish([(id, 1, Accepted(5, 1, -1)), (id, 2, refusal)])
+
+
+async def test_the_owner_reads_an_event_stream(generation, ada):
+    await publish_a_refusal(generation)
+    reply = await get(generation, ada)
+    assert reply["status"] == 200
+    assert (b"content-type", b"text/event-stream; charset=utf-8") in reply["headers"]
+    assert reply["body"].startswith(b"retry: 1000\n\nid: 1\nevent: accepted\ndata: {}\n\nid: 2\nevent: failed\n")
+
+
+async def test_it_goes_on_after_the_last_event_that_the_browser_has_seen(generation, ada):
+    await publish_a_refusal(generation)
+    reply = await get(generation, ada, (b"last-event-id", b"1"))
+    assert b"event: accepted" not in reply["body"]
+    assert b"event: failed" in reply["body"]
+
+
+async def test_a_last_event_that_is_no_number_is_taken_for_none(generation, ada):
+    await publish_a_refusal(generation)
+    reply = await get(generation, ada, (b"last-event-id", b"x"))
+    assert b"event: accepted" in reply["body"]
+
+
+async def test_anothers_generation_is_not_found(generation, grace):
+    assert (await get(generation, grace))["status"] == 404
+
+
+async def test_who_is_not_signed_in_finds_nothing(generation):
+    assert (await get(generation, AnonymousUser()))["status"] == 404
+
+
+async def test_no_other_origin_may_read_it(generation, ada):
+    await publish_a_refusal(generation)
+    reply = await get(generation, ada, (b"origin", b"https://elsewhere.example"))
+    assert not [name for name, _ in reply["headers"] if name.startswith(b"access-control")]
+
+
+async def test_it_can_only_be_read(generation, ada):
+    assert (await get(generation, ada, method="POST"))["status"] == 405

@@ -90,7 +90,7 @@ def test_the_last_use_is_written_once_a_minute():
     assert ApiKey.objects.get().last_used_at == first
     ApiKey.objects.update(last_used_at=first - timedelta(minutes=2))
     who(bearer(key))
-    assert ApiKey.objects.get().last_used_at >= first
+    assert ApiKey.objects.filter(last_used_at__gte=first).exists()
 
 
 def test_a_key_costs_one_query():

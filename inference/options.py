@@ -119,7 +119,7 @@ def _temperature(text: str) -> float:
 def _interval(text: str) -> float:
     value = _number(text)
     if value <= 0 and value != -1:
-        raise argparse.ArgumentTypeError(f"{text} is neither a number of seconds above 0 nor -1 (off)")
+        raise argparse.ArgumentTypeError(f"{text} is neither seconds above 0 nor -1 (off)")
     return value
 
 

@@ -8,6 +8,8 @@ import os
 import socket
 from pathlib import Path
 
+import redis
+
 from inference.options import Options
 
 from . import CannotStart, gguf
@@ -64,6 +66,17 @@ def cannot_listen(host: str, number: int, error: OSError) -> str:
     if error.errno == errno.EACCES:
         return f"port {number} is for root alone; choose one above 1023 with --port"
     return f"cannot listen on {host}, port {number}: {error.strerror or error}; check --host"
+
+
+def given_redis() -> None:
+    """The server of REDIS_URL answers, if there is one."""
+    if not (url := os.environ.get("REDIS_URL")):
+        return
+    try:
+        with redis.Redis.from_url(url, socket_timeout=5) as client:
+            client.ping()
+    except (redis.RedisError, ValueError, OSError) as error:
+        raise CannotStart(f"Redis does not answer: {error}; check REDIS_URL") from None
 
 
 def memory(options: Options, model: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from typing import NamedTuple
 
 from django.contrib.auth.hashers import make_password
 from django.contrib.auth.models import User
@@ -17,24 +18,34 @@ from . import CannotStart
 ADMIN = "admin"
 
 
-def prepare() -> str | None:
-    """Migrate, and make an admin if nobody is one: the password if so. Raises CannotStart."""
+class Ready(NamedTuple):
+    """A database that can be used: the admin's password where it was made now, and whether keys exist."""
+
+    password: str | None
+    has_keys: bool
+
+
+def prepare() -> Ready:
+    """Migrate, and make an admin if nobody is one. Raises CannotStart."""
     try:
         executor = MigrationExecutor(connection)
         if executor.migration_plan(executor.loader.graph.leaf_nodes()):
             call_command("migrate", interactive=False, verbosity=0)
-        if User.objects.filter(is_superuser=True).exists():
-            return None
-        password = secrets.token_urlsafe(12)
-        _, created = User.objects.get_or_create(
-            username=ADMIN,
-            defaults={"is_staff": True, "is_superuser": True, "password": make_password(password)},
-        )
-        return password if created else None
+        return Ready(_make_admin(), ApiKey.objects.exists())
     except DatabaseError as error:
         raise CannotStart(_why(error)) from error
     finally:
         connections.close_all()
+
+
+def _make_admin() -> str | None:
+    if User.objects.filter(is_superuser=True).exists():
+        return None
+    password = secrets.token_urlsafe(12)
+    _, created = User.objects.get_or_create(
+        username=ADMIN, defaults={"is_staff": True, "is_superuser": True, "password": make_password(password)}
+    )
+    return password if created else None
 
 
 def has_api_key() -> bool:

@@ -37,10 +37,11 @@ def run(options: Options) -> int:
         if not (options.is_loopback or options.api_keys or options.allow_anonymous or database.has_api_key()):
             raise CannotStart(
                 f"{options.host} can be reached by others and no API key exists; give one with --api-key, "
-                "or say --allow-anonymous"
+                "make one with manage.py create_api_key, or say --allow-anonymous"
             )
         model = model_files.resolve(options)
         checks.memory(options, model)
+        checks.given_redis()
         return asyncio.run(_supervise(replace(options, model=str(model))))
     finally:
         os.close(lock)
@@ -64,6 +65,7 @@ class Supervisor:
         # Done at a signal; failed when a child gives up.
         self._fate: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._password: str | None = None  # of the admin, as long as it was not shown
+        self._needs_key = False
         self._env = {
             "BERTH_WORKER_ID": f"{socket.gethostname()}-{options.port}",
             **os.environ,
@@ -109,23 +111,22 @@ class Supervisor:
         self._welcome()
 
     async def _prepare_database(self) -> None:
-        self._password = await asyncio.to_thread(database.prepare)
+        self._password, has_keys = await asyncio.to_thread(database.prepare)
+        self._needs_key = bool(self._options.api_keys) or has_keys
 
     async def _start_redis(self) -> None:
-        """The embedded server, or the one of REDIS_URL, answers."""
-        given = os.environ.get("REDIS_URL")
-        if not given:
-            command, _ = embedded_redis.prepare(self._options.data_dir)
-            self._launch("redis", command, embedded_redis.CHATTER)
+        """The embedded server, unless another is given, and it answers."""
+        if os.environ.get("REDIS_URL"):
+            return
+        command, _ = embedded_redis.prepare(self._options.data_dir)
+        self._launch("redis", command, embedded_redis.CHATTER)
         async with redis.asyncio.Redis.from_url(redis_url(), socket_timeout=2) as client:
             while True:
                 try:
                     await client.ping()
                     return
                 except (redis.RedisError, OSError) as error:
-                    if given and not isinstance(error, redis.exceptions.BusyLoadingError):
-                        raise CannotStart(f"Redis does not answer: {error}; check REDIS_URL") from error
-                    if not given and (child := self._children["redis"]).deaths:
+                    if (child := self._children["redis"]).deaths:
                         raise CannotStart(f"the embedded Redis does not start: {child.last_line}") from error
                 await asyncio.sleep(POLL)
 
@@ -157,7 +158,7 @@ class Supervisor:
                 writer.close()
 
     def _welcome(self) -> None:
-        key = "-H 'Authorization: Bearer YOUR_KEY' " if self._options.api_keys else ""
+        key = "-H 'Authorization: Bearer YOUR_KEY' " if self._needs_key else ""
         body = '{"messages": [{"role": "user", "content": "Hello!"}], "stream": true}'
         if self._password:
             sign_in = f"{database.ADMIN}, password {self._password} (shown only this once)"

@@ -70,6 +70,7 @@ def test_a_failure_says_what_to_do():
 
 @pytest.mark.django_db
 def test_a_row_that_is_over_tells_the_whole_text_and_the_end(generation: Generation):
+    assert generation.message is not None
     generation.message.content = "Boats float."
     generation.state, generation.finish_reason = "cancelled", "cancelled"
     text, end = events.of_row(generation).decode().strip().split("\n\n")

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from channels.testing import WebsocketCommunicator
 from django.contrib.auth.models import AnonymousUser, User
@@ -43,7 +45,7 @@ async def test_news_is_sent_on_and_what_came_together_is_sent_once():
     assert (await socket.receive_json_from(timeout=10))["workers"] == []
     for used in range(20):
         await occupancy.put({"worker": "w1", "pool": {"cells": 512, "used": used}})
-    received = []
+    received: list[Any] = []
     while not received or received[-1][0]["pool"]["used"] != 19:
         received.append((await socket.receive_json_from(timeout=10))["workers"])
     assert len(received) < 5

@@ -3,22 +3,27 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from typing import Any
 
 import pytest
 from django.test import Client
 
 from inference.broker import log, occupancy
 from inference.broker.connect import sync_client
-from inference.broker.keys import JOBS
+from inference.broker.keys import CONTROL, JOBS
 from inference.messages import Accepted, Finished, Job, Timings, Token, encode_event
 from inference.models import Chat, Generation
 
 pytestmark = pytest.mark.django_db
 
 
+def last_entry(stream: str) -> Any:
+    [(_, fields)] = sync_client().xrevrange(stream, count=1)  # type: ignore[misc]
+    return fields
+
+
 def last_job() -> Job:
-    [(_, fields)] = sync_client().xrevrange(JOBS, count=1)
-    return Job.from_json(fields[b"job"])
+    return Job.from_json(last_entry(JOBS)[b"job"])
 
 
 def write_log(generation: Generation, *events) -> None:
@@ -150,7 +155,7 @@ def test_without_redis_the_message_is_kept_and_its_answer_says_what_to_do(as_ada
 def test_stop_tells_the_workers(as_ada, generation):
     asyncio.run(occupancy.put({"worker": "w1", "at": time.time()}))
     assert as_ada.post(f"/generations/{generation.pk}/stop").status_code == 202
-    [(_, fields)] = sync_client().xrevrange("berth:control", count=1)
+    fields = last_entry(CONTROL)
     assert fields[b"kind"] == b"cancel"
     assert fields[b"id"].decode() == generation.id.hex
     generation.refresh_from_db()

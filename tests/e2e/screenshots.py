@@ -57,6 +57,7 @@ def main() -> None:
     if len(sys.argv) > 1:
         sizes = {"wide": WIDE, "narrow": NARROW}
         looks = [(f"-{s}-{w}", s, sizes[w]) for s in ("light", "dark") for w in sizes]
+    expect.set_options(timeout=60_000)
     with tempfile.TemporaryDirectory() as data, sync_playwright() as playwright:
         stack = Stack(Path(data), **{"ctx-size": 512, "parallel": 4, "temp": 0})
         stack.start()

@@ -16,9 +16,8 @@ FILLER = "The quick brown fox jumps over the lazy dog and runs into the forest. 
 PAUSED = "Paused while another chat finishes"
 REMEMBER_PAUSES = """addEventListener("DOMContentLoaded", () => {
   const look = () => {
-    if ([...document.querySelectorAll("[role=status]")].some((line) => line.textContent.startsWith("Paused"))) {
-      sessionStorage.wasPaused = "yes";
-    }
+    const lines = [...document.querySelectorAll("[role=status]")];
+    if (lines.some((line) => line.textContent.startsWith("Paused"))) sessionStorage.wasPaused = "yes";
   };
   new MutationObserver(look).observe(document.body, { subtree: true, childList: true, characterData: true });
 });"""
@@ -44,7 +43,7 @@ def wait_for_words(page: Page, at_least: int) -> str:
 
 
 def wait_for_the_end(page: Page) -> None:
-    expect(page.get_by_role("button", name="Send")).to_be_visible(timeout=90_000)
+    expect(page.get_by_role("button", name="Send")).to_be_visible(timeout=240_000)
 
 
 def test_an_answer_streams_under_its_question(sign_in):

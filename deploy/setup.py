@@ -8,6 +8,7 @@ import hashlib
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from typing import List, NoReturn  # noqa: UP035 - an old Python must get as far as the check
@@ -44,7 +45,9 @@ def install(name: str) -> None:
 
 
 def _make_venv() -> None:
-    if os.path.exists(PYTHON):
+    if os.path.exists(PYTHON) and not subprocess.call(
+        [PYTHON, "-c", "import pip"], stderr=subprocess.DEVNULL
+    ):
         return
     if sys.version_info < (3, 11):  # noqa: UP036
         this = ".".join(map(str, sys.version_info[:2]))
@@ -79,11 +82,13 @@ def _pip(name: str) -> None:
         stderr=subprocess.STDOUT,
         text=True,
         errors="replace",
+        start_new_session=True,
     )
     shown = -1
     errors: List[str] = []  # noqa: UP006
     assert pip.stdout is not None
-    with open(LOG, "w") as log:
+    log = open(LOG, "w")  # noqa: SIM115
+    try:
         for line in pip.stdout:
             log.write(line)
             line = line.strip()
@@ -97,8 +102,14 @@ def _pip(name: str) -> None:
             elif re.match(r"(error|fatal error|ERROR)\b|.*No space left", line):
                 errors.append(line)
             elif line.startswith(("Collecting ", "Building wheel for ", "Installing collected")):
-                print("  " + line[:100], flush=True)
-    if pip.wait():
+                print("  " + line.split(" (from ")[0][:100], flush=True)
+        pip.wait()
+    except KeyboardInterrupt:
+        os.killpg(pip.pid, signal.SIGKILL)  # with the compilers that it started
+        raise
+    finally:
+        log.close()
+    if pip.returncode:
         why = errors[0] if errors else f"its exit code is {pip.returncode}"
         _fail(f"pip could not install {name}: {why} (all it said is in .venv/install.log)")
 
@@ -136,6 +147,7 @@ def _fail(why: str) -> NoReturn:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         if "--browser" in sys.argv:
             browser()

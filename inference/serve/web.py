@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from typing import Any
 
 import daphne.server  # before anything that could install another reactor
@@ -50,10 +51,11 @@ class Server(daphne.server.Server):  # type: ignore[misc]
 
 def run(options: Options) -> int:
     """Serve until SIGTERM or SIGINT; the exit code."""
+    from inference.recorder import start_thread
     from project.asgi import application
 
-    from inference.recorder import start_thread
-
+    # Static files are found in the packages; a folder to collect them into is a choice.
+    warnings.filterwarnings("ignore", "No directory at", UserWarning)
     start_thread()
     interface = options.host.strip("[]").replace(":", r"\:")
     server = Server(

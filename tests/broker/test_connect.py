@@ -1,0 +1,27 @@
+from __future__ import annotations
+
+import pytest
+
+from inference.broker.connect import redis_url
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.delenv("REDIS_URL", raising=False)
+    monkeypatch.setenv("BERTH_DATA_DIR", str(tmp_path))
+    return tmp_path
+
+
+def test_the_embedded_server_is_found_in_the_data_directory(folder):
+    assert redis_url() == f"unix://{folder.resolve()}/redis.sock"
+
+
+def test_an_embedded_server_elsewhere_is_found_by_the_address_it_left(folder):
+    (folder / "redis.url").write_text("unix:///run/berth.sock\n")
+    assert redis_url() == "unix:///run/berth.sock"
+
+
+def test_a_given_server_comes_first(folder, monkeypatch):
+    (folder / "redis.url").write_text("unix:///run/berth.sock\n")
+    monkeypatch.setenv("REDIS_URL", "redis://cache:6379/1")
+    assert redis_url() == "redis://cache:6379/1"

@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+from channels.layers import get_channel_layer
+
+from inference.broker import occupancy
+from inference.broker.connect import async_client
+from inference.broker.keys import snapshot
+
+from .play import new_id, picture
+
+
+async def test_a_worker_lives_as_long_as_its_picture():
+    worker = new_id()
+    shown = picture(worker=worker)
+    await occupancy.put(shown)
+    assert shown in await occupancy.get_all()
+    assert await occupancy.any_alive()
+    assert 0 < await async_client().ttl(snapshot(worker)) <= occupancy.LIVES_S
+    await async_client().delete(snapshot(worker))
+    assert worker not in [found["worker"] for found in await occupancy.get_all()]
+
+
+async def test_threads_see_the_same():
+    shown = picture(worker=new_id())
+    await occupancy.put(shown)
+    assert shown in occupancy.get_all_sync()
+
+
+async def test_the_monitors_hear_of_the_first_and_the_last_picture_and_not_of_all():
+    layer, worker = get_channel_layer(), new_id()
+    channel = await layer.new_channel()
+    await layer.group_add(occupancy.GROUP, channel)
+    for used in range(200):
+        await occupancy.put(picture(worker=worker, pool={"cells": 200, "used": used}))
+    heard: list[int] = []
+    while not heard or heard[-1] != 199:
+        message = await layer.receive(channel)
+        assert message["type"] == "occupancy.update"
+        if message["snapshot"]["worker"] == worker:
+            heard.append(message["snapshot"]["pool"]["used"])
+    assert heard == sorted(set(heard))
+    assert len(heard) < 100

@@ -9,6 +9,8 @@ from django.contrib.auth.models import AnonymousUser, User
 from dashboard.consumers import Monitor
 from inference.broker import occupancy
 
+pytestmark = pytest.mark.django_db(transaction=True)  # Channels looks after the connection at each message
+
 
 def dial(user) -> WebsocketCommunicator:
     communicator = WebsocketCommunicator(Monitor.as_asgi(), "/ws/monitor/")

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 
 from inference.options import HelpWanted, OptionError, Options, parse
@@ -41,6 +42,9 @@ def main(argv: list[str]) -> None:
     if argv[1:2] == ["help"] and len(argv) == 3 and argv[2] in OWN:
         argv = [argv[0], argv[2], "--help"]
     command = argv[1] if len(argv) > 1 else "help"
+    if command == "serve":  # told to end before it has begun
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, lambda *_: sys.exit(0))
     try:
         if command in OWN:
             argv = [*argv[:2], *prepare(command, argv[2:])]

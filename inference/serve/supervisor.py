@@ -10,7 +10,6 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import NoReturn
 
 import redis
 import redis.asyncio
@@ -29,8 +28,6 @@ POLL = 0.05  # seconds
 
 def run(options: Options) -> int:
     """Serve until SIGTERM, SIGINT or SIGHUP; the exit code. Raises CannotStart."""
-    for number in SIGNALS:
-        signal.signal(number, _leave)
     checks.port(options.host, options.port)
     lock = checks.lock(options.data_dir)
     try:
@@ -45,10 +42,6 @@ def run(options: Options) -> int:
         return asyncio.run(_supervise(replace(options, model=str(model))))
     finally:
         os.close(lock)
-
-
-def _leave(*_: object) -> NoReturn:
-    sys.exit(0)
 
 
 async def _supervise(options: Options) -> int:

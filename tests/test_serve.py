@@ -81,7 +81,8 @@ class Served:
         found = {}
         for pid in Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split():
             command = Path(f"/proc/{pid}/cmdline").read_text().split("\0")
-            found["redis" if "valkey-server" in command[0] else command[-2]] = int(pid)
+            if command[0]:  # it has not ended
+                found["redis" if "valkey-server" in command[0] else command[-2]] = int(pid)
         return found
 
     def is_healthy(self) -> bool:

@@ -11,6 +11,8 @@ from inference.broker import occupancy
 
 pytestmark = pytest.mark.django_db(transaction=True)  # Channels looks after the connection at each message
 
+pytestmark = pytest.mark.django_db(transaction=True)  # consumers close old connections between messages
+
 
 def dial(user) -> WebsocketCommunicator:
     communicator = WebsocketCommunicator(Monitor.as_asgi(), "/ws/monitor/")

@@ -9,7 +9,7 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from .stack import Stack, launch_chromium, signed_in
 
-expect.set_options(timeout=60_000)  # a busy machine is no failure
+expect.set_options(timeout=120_000)  # a busy machine is no failure
 
 
 @pytest.fixture(scope="package")

@@ -29,7 +29,7 @@ def take(stack: Stack, browser: Browser, folder: Path, looks: list[tuple[str, st
     ):
         monitor.goto("/monitor/")
         admin.goto("/admin/")
-        api = stack.complete(FILLER, 300)
+        api = stack.complete(FILLER, 200)
         api.wait_until_it_writes()
         ask(resident, STORY)
         wait_for_words(resident, 8)

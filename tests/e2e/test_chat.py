@@ -12,7 +12,7 @@ from .stack import Stack
 pytestmark = [pytest.mark.browser, pytest.mark.model]
 
 STORY = "Tell me a long story about a brave knight and a dragon."
-FILLER = "The quick brown fox jumps over the lazy dog and runs into the forest. " * 12
+FILLER = "The quick brown fox jumps over the lazy dog and runs into the forest. " * 18
 PAUSED = "Paused while another chat finishes"
 REMEMBER_PAUSES = """addEventListener("DOMContentLoaded", () => {
   const look = () => {
@@ -125,7 +125,7 @@ def test_a_reader_who_scrolls_up_is_not_pulled_down(sign_in):
 
 def test_a_chat_that_finds_no_room_is_paused_and_goes_on_from_where_it_was(sign_in, stack: Stack):
     page = sign_in("grace")
-    other = stack.complete(FILLER, 300)
+    other = stack.complete(FILLER, 200)
     other.wait_until_it_writes()
     ask(page, STORY)
     wait_for_words(page, 3)
@@ -135,7 +135,7 @@ def test_a_chat_that_finds_no_room_is_paused_and_goes_on_from_where_it_was(sign_
     page.reload()  # also while parked
     expect(state_line(page)).to_have_text(PAUSED)
     expect(answer(page)).to_have_text(before)
-    assert other.result()["tokens_predicted"] == 300
+    assert other.result()["tokens_predicted"] == 200
     expect(state_line(page)).not_to_have_text(PAUSED)
     assert (answer(page).text_content() or "").startswith(before)
     wait_for_the_end(page)

@@ -18,7 +18,7 @@ def test_a_parked_chat_is_shown_live_with_its_wait_and_the_pool(sign_in, stack: 
     monitor.goto("/monitor/")
     expect(monitor.get_by_role("status")).to_have_text("Live")
     expect(monitor.get_by_text("Nobody is parked.")).to_be_visible()
-    other = stack.complete(FILLER, 300)
+    other = stack.complete(FILLER, 200)
     other.wait_until_it_writes()
     ask(chat, STORY)
     expect(state_line(chat)).to_have_text(PAUSED)

@@ -9,9 +9,14 @@ import ctypes
 import os
 from typing import Any
 
-import llama_cpp as lib
 import numpy as np
 import numpy.typing as npt
+
+# Read when libgomp is loaded. Its default is to spin so long at each barrier that two busy processes on
+# the same cores bring each other to a stop; this many rounds cost nothing when the cores are ours alone.
+os.environ.setdefault("GOMP_SPINCOUNT", "1000")
+
+import llama_cpp as lib  # noqa: E402
 
 FLASH_ATTENTION = {"auto": -1, "off": 0, "on": 1}
 

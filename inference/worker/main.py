@@ -21,7 +21,7 @@ from inference.broker.publisher import Publisher
 from inference.engine.engine import Engine
 from inference.engine.llama import Context, Model, ModelError
 from inference.engine.sequence import Sequence
-from inference.messages import TERMINAL, Event, Failed, Job, Token
+from inference.messages import TERMINAL, Event, Failed, Finished, Job, Timings, Token
 from inference.options import Options
 
 from .chat_template import ChatTemplate, TemplateFailure
@@ -51,6 +51,21 @@ def run(options: Options) -> int:
     sys.setswitchinterval(0.0005)
     gc.freeze()
     return asyncio.run(worker.run())
+
+
+CANCELLED_UNSEEN = Finished(
+    stop_type="cancelled",
+    stopping_word="",
+    text="",
+    prompt_tokens=0,
+    completion_tokens=0,
+    truncated=False,
+    slot=-1,
+    timings=Timings(),
+    parks=0,
+    parked_s=0.0,
+    ttft_s=0.0,
+)  # of a job whose client had left before it was read
 
 
 class Worker:
@@ -143,11 +158,10 @@ class Worker:
 
     async def _take(self, job: Job) -> None:
         event, seq = await self._consider(job)
+        # From here to the hand-over nothing is awaited: a cancel finds the job before it or after it.
         if job.id in self._cancelled:
             del self._cancelled[job.id]
-            await self._jobs.ack([job.id])
-            return
-        # From here to the hand-over nothing is awaited: a cancel finds the job before it or after it.
+            event, seq = CANCELLED_UNSEEN, None
         if job.reply_to:
             self._publisher.route(job.id, job.reply_to)
         self._numbers[job.id] = 0

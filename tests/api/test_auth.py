@@ -95,7 +95,6 @@ def test_the_last_use_is_written_once_a_minute():
 
 def test_a_key_costs_one_query():
 
-
     key = create_key("laptop")
     ApiKey.objects.update(last_used_at=timezone.now())
     with CaptureQueriesContext(connection) as queries:

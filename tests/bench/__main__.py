@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import statistics
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -68,6 +70,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--only", help="a part of the names of the measurements to run")
     args = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the servers are stopped, too
     measurements: list[Measurement] = [
         *((f"tokens/s, {n} streams", lambda port, n=n: throughput(port, n, args.tokens)) for n in (1, 4, 8)),
         ("time to first token, ms", ttft),

@@ -14,9 +14,9 @@ import numpy.typing as npt
 
 # Read when libgomp is loaded. Its default is to spin so long at each barrier that two busy processes on
 # the same cores bring each other to a stop; this many rounds cost nothing when the cores are ours alone.
-os.environ.setdefault("GOMP_SPINCOUNT", "1000")
+os.environ.setdefault("GOMP_SPINCOUNT", "5000")
 
-import llama_cpp as lib  # noqa: E402
+import llama_cpp as lib
 
 FLASH_ATTENTION = {"auto": -1, "off": 0, "on": 1}
 

@@ -101,7 +101,7 @@ class Model:
             tokens = (lib.llama_token * size)()
             n = lib.llama_tokenize(self._vocab, raw, len(raw), tokens, size, add_special, parse_special)
             if n >= 0:
-                return tokens[:n]
+                return list(tokens[:n])
             size = -n
 
     def piece(self, token: int, *, special: bool = False) -> bytes:

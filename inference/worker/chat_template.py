@@ -42,7 +42,7 @@ class ChatTemplate:
     def render(self, messages: Sequence[dict[str, Any]]) -> str:
         """The prompt for these messages, ending where the assistant's answer begins."""
         try:
-            return self._template.render(messages=list(messages), add_generation_prompt=True)
+            return str(self._template.render(messages=list(messages), add_generation_prompt=True))
         except SecurityError as error:
             raise TemplateFailure(f"the chat template did something it may not: {error}") from error
         except TemplateFailure:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
@@ -12,7 +12,7 @@ from inference.engine.llama import Context, Model
 from inference.engine.sampling import Sampler
 from inference.engine.sequence import Sequence
 from inference.engine.text import TextAssembler
-from inference.messages import Event, SamplingParams, Token
+from inference.messages import SamplingParams, Token
 
 KNIGHT = "Once upon a time there was a brave knight who"
 FOX = "The quick brown fox jumps over the lazy dog and"
@@ -44,11 +44,15 @@ def make_engine(context: Context) -> Iterator[Callable[..., Engine]]:
             engine.cancel(seq.id)
 
 
+E = TypeVar("E")
+
+
 class Run:
     """Sequences added to an engine, and all that happened to them."""
 
     def __init__(self, engine: Engine) -> None:
-        self.engine, self.events = engine, {}  # type: ignore[var-annotated]
+        self.engine = engine
+        self.events: dict[str, list[Any]] = {}
 
     def add(
         self,
@@ -87,12 +91,12 @@ class Run:
             self.step()
         raise AssertionError("the engine does not come to an end")
 
-    def of(self, seq: Sequence, kind: type[Event]) -> list[Event]:  # type: ignore[valid-type]
+    def of(self, seq: Sequence, kind: type[E]) -> list[E]:
         return [e for e in self.events[seq.id] if isinstance(e, kind)]
 
     def text(self, seq: Sequence) -> str:
         shown = "".join(e.text for e in self.events[seq.id] if isinstance(e, Token))
-        return shown + self.events[seq.id][-1].text
+        return shown + str(self.events[seq.id][-1].text)
 
     def kinds(self, seq: Sequence) -> list[str]:
         return [e.kind for e in self.events[seq.id] if not isinstance(e, Token)]

@@ -57,6 +57,9 @@ class Recorder:
         if entries:
             done = self._persist(partial(write_batch, entries))
             self._persist(partial(self.reader.ack, done))
+            written = set(done)
+            over = [r["id"] for id, r in entries if id in written and r["kind"] in ("finished", "failed")]
+            self._persist(partial(event_log.let_go_sync, over))
         return len(entries)
 
     def run(self) -> None:

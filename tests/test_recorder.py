@@ -18,8 +18,9 @@ import pytest
 from django.contrib.auth.models import User
 from django.db import connection
 
-from inference.broker import connect, jobs
+from inference.broker import connect, jobs, log
 from inference.broker.keys import RECORDER_GROUP, RECORDS
+from inference.broker.keys import event_log as event_log_key
 from inference.broker.publisher import Publisher
 from inference.broker.records import Record, RecordReader
 from inference.messages import (
@@ -254,6 +255,7 @@ def test_the_answer_is_the_text_of_the_log_and_what_was_held_back(recorder, gene
     assert generation.message.content == "Hello you"
     assert generation.message.chat.updated_at > before
     assert unwritten() == 0
+    assert 0 < connect.sync_client().ttl(event_log_key(generation.id.hex)) <= log.KEEP_RECORDED_S
 
 
 def test_a_failure_keeps_the_text_so_far(recorder, generation):

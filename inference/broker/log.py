@@ -7,6 +7,7 @@ a number is a range of the stream.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from typing import Any
 
 from inference.messages import Event, decode_event
@@ -14,8 +15,8 @@ from inference.messages import Event, decode_event
 from .connect import async_client, sync_client
 from .keys import event_log
 
-KEEP_S = 86_400
-KEEP_AFTER_END_S = 600
+KEEP_S = 86_400  # a log that nobody has written down yet
+KEEP_RECORDED_S = 600  # one whose generation is in the database: for readers that are late
 
 Encoded = list[Any]  # an event as messages.encode_event writes it
 _dumps = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
@@ -26,7 +27,15 @@ def append(pipe: Any, id: str, seq: int, event: Encoded, *, last: bool = False) 
     key = event_log(id)
     pipe.execute_command("XADD", key, f"{seq}-0", "e", _dumps(event))
     if last or seq == 1:
-        pipe.execute_command("EXPIRE", key, KEEP_AFTER_END_S if last else KEEP_S)
+        pipe.execute_command("EXPIRE", key, KEEP_S)
+
+
+def let_go_sync(ids: Iterable[str]) -> None:
+    """These generations are over and in the database: their logs need not be kept for long."""
+    pipe = sync_client().pipeline(transaction=False)
+    for id in ids:
+        pipe.expire(event_log(id), KEEP_RECORDED_S)
+    pipe.execute()
 
 
 async def read(id: str, after: int = 0) -> list[tuple[int, Event]]:

@@ -12,6 +12,8 @@ from typing import Any
 from channels.consumer import AsyncConsumer
 
 from inference.broker.connect import AWAY
+from inference.broker.control import GIVE_UP_S
+from inference.tasks import end
 from inference.wire.errors import RequestError
 from inference.wire.openai import error_body
 
@@ -65,9 +67,7 @@ class StreamConsumer(AsyncConsumer):  # type: ignore[misc]
         except ClientLeft:
             pass
         finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await end(tasks, 2 * GIVE_UP_S)  # a second cancellation would cut the first one's work short
 
     async def _body(self, receive: Callable[[], Awaitable[Message]]) -> bytes | None:
         """The whole body; None when it is longer than MAX_BODY."""

@@ -38,6 +38,7 @@ logger = logging.getLogger(__name__)
 # The database or Redis is away, locked, full or not migrated yet: wait, the records are fine.
 AWAY = (OperationalError, InterfaceError, InternalError, ProgrammingError, *connect.AWAY)
 FIRST_WAIT, LONGEST_WAIT = 0.1, 10.0  # seconds
+GATHER_S = 0.5  # between two batches: one transaction for what came in the meantime
 EARLY = timedelta(seconds=20)  # a failure younger than this may have overtaken its submission
 
 Entry = tuple[str, Record]
@@ -67,6 +68,7 @@ class Recorder:
         while True:
             try:
                 self.run_once()
+                self.wait(GATHER_S)
             except Exception:
                 # Unacknowledged, so the batch comes again.
                 logger.exception("The recorder met an error it does not know; it goes on")

@@ -33,7 +33,8 @@ class DecodeThread(threading.Thread):
         self._out_lock = threading.Lock()
         self._snapshot: dict[str, Any] = snapshots.take()
         self._snapshot_at = 0.0
-        self.has_events = asyncio.Event()
+        self._awaited = True
+        self._has_events = asyncio.Event()
         self.has_snapshot = asyncio.Event()
         self.error: BaseException | None = None
         self.ended = asyncio.Event()
@@ -44,7 +45,7 @@ class DecodeThread(threading.Thread):
         """Put an event of the intake's among the engine's, which will follow it in order."""
         with self._out_lock:
             self._out.append((seq_id, event))
-        self.has_events.set()
+        self._has_events.set()
 
     def add(self, seq: Sequence) -> None:
         self._put(seq)
@@ -60,11 +61,18 @@ class DecodeThread(threading.Thread):
             self._inbox.append(item)
             self._awake.notify()
 
+    async def events(self) -> list[Emitted]:
+        """What happened since the last call, at least one event: waits for it."""
+        while not (out := self.take_events()):
+            await self._has_events.wait()
+            self._has_events.clear()
+        return out
+
     def take_events(self) -> list[Emitted]:
         """What happened since the last call; waits for nothing."""
         with self._out_lock:
-            self.has_events.clear()
             out, self._out = self._out, []
+            self._awaited = not out
         return out
 
     def take_snapshot(self) -> dict[str, Any]:
@@ -109,10 +117,10 @@ class DecodeThread(threading.Thread):
     def _hand_out(self, events: list[Emitted], picture: bool = False) -> None:
         if events:
             with self._out_lock:
-                first = not self._out
                 self._out += events
-            if first:
-                self._loop.call_soon_threadsafe(self.has_events.set)
+                awaited, self._awaited = self._awaited, False
+            if awaited:  # a wake-up for each step would cost more than the publishing
+                self._loop.call_soon_threadsafe(self._has_events.set)
             picture = picture or any(type(event) is not Token for _, event in events)
         now = time.monotonic()
         if picture or now - self._snapshot_at >= SNAPSHOT_EVERY_S:

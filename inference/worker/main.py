@@ -23,6 +23,7 @@ from inference.engine.llama import Context, Model, ModelError
 from inference.engine.sequence import Sequence
 from inference.messages import TERMINAL, Event, Failed, Finished, Job, Timings, Token
 from inference.options import Options
+from inference.tasks import end
 
 from .chat_template import ChatTemplate, TemplateFailure
 from .decode_thread import DecodeThread
@@ -137,12 +138,10 @@ class Worker:
         ]
         watched = [asyncio.create_task(stop.wait()), asyncio.create_task(self._thread.ended.wait()), *tasks]
         await asyncio.wait(watched, return_when=asyncio.FIRST_COMPLETED)
+        await end(watched)
         for task in watched:
-            task.cancel()
-        results = await asyncio.gather(*watched, return_exceptions=True)
-        for result in results:
-            if isinstance(result, Exception):
-                logger.error("The worker stops after an error", exc_info=result)
+            if not task.cancelled() and (error := task.exception()):
+                logger.error("The worker stops after an error", exc_info=error)
         self._thread.stop()
         with contextlib.suppress(Exception):
             async with asyncio.timeout(2):
@@ -201,8 +200,7 @@ class Worker:
 
     async def _publish(self) -> None:
         while True:
-            await self._thread.has_events.wait()
-            events = self._thread.take_events()
+            events = await self._thread.events()
             await self._send(events)
             if any(type(event) is Token for _, event in events):
                 await asyncio.sleep(GATHER_S)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from typing import Any
 
 from inference.broker.control import ControlReader
 from inference.broker.jobs import JobReader
 from inference.broker.publisher import Publisher
 from inference.messages import Event, Job
+from inference.tasks import end
 from project.asgi import application
 from tests.broker.play import show
 
@@ -128,6 +129,4 @@ async def working(**more: Any) -> AsyncIterator[Worker]:
     try:
         yield Worker()
     finally:
-        living.cancel()
-        with suppress(asyncio.CancelledError):
-            await living
+        await end([living])

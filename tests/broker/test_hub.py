@@ -10,6 +10,7 @@ from inference.broker.hub import Follower, hub
 from inference.broker.keys import event_log
 from inference.broker.publisher import Publisher
 from inference.messages import Event, Failed, Token
+from inference.tasks import end
 
 from .play import END, new_id, numbered, soon, told
 
@@ -96,7 +97,7 @@ async def test_a_deadline_stands_under_a_flood_of_events_of_others():
     async with hub().follow(mine, fresh=True) as follower:
         flooding = asyncio.create_task(flood())
         assert await follower.next(asyncio.get_running_loop().time() + 0.2) is None
-        flooding.cancel()
+        await end([flooding])
     assert published > 1
 
 

@@ -1,0 +1,20 @@
+"""Ending asyncio tasks for certain."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection
+from typing import Any
+
+
+async def end(tasks: Collection[asyncio.Task[Any]], again_s: float = 0.5) -> None:
+    """Cancel tasks, every `again_s` seconds, until each has ended; results and errors stay in them.
+
+    Once is not enough: before Python 3.12 `asyncio.wait_for`, which redis-py uses, swallows a
+    cancellation that arrives together with its result, and a loop around it would go on for ever.
+    """
+    pending = {task for task in tasks if not task.done()}
+    while pending:
+        for task in pending:
+            task.cancel()
+        _, pending = await asyncio.wait(pending, timeout=again_s)

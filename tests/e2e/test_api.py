@@ -88,7 +88,7 @@ def test_notices_can_be_switched_off_by_the_client(parking_stack: Stack) -> None
 
 
 def test_a_prompt_that_finds_no_room_opens_its_stream_with_the_notice(stack: Stack, filler: Reply) -> None:
-    with Reply(stack.port, "/completion", body("/completion", " ".join([FOX] * 30), 8)) as reply:
+    with Reply(stack.port, "/completion", body("/completion", " ".join([FOX] * 40), 8)) as reply:
         assert next(iter(reply)) == ": preempted"
         assert any(slot["is_preempted"] for slot in slots(stack))
         assert filler.read().objects[-1]["tokens_predicted"] == 250
@@ -99,7 +99,7 @@ def test_a_prompt_that_finds_no_room_opens_its_stream_with_the_notice(stack: Sta
 
 
 def test_a_parked_stream_is_kept_alive(stack: Stack, filler: Reply) -> None:
-    with Reply(stack.port, "/v1/chat/completions", body("chat", " ".join([FOX] * 30), 2)) as reply:
+    with Reply(stack.port, "/v1/chat/completions", body("chat", " ".join([FOX] * 40), 2)) as reply:
         reply.wait_for(": preempted")
         reply.wait_for(": preempt-keepalive")
 
@@ -127,7 +127,7 @@ def test_a_prompt_that_cannot_fit_is_refused_before_the_stream_opens(path: str, 
 def test_a_client_that_leaves_frees_its_slot_in_every_state(stack: Stack) -> None:
     with (
         Reply(stack.port, "/completion", body("/completion", " ".join([KNIGHT] * 20), 250)) as decoding,
-        Reply(stack.port, "/completion", body("/completion", " ".join([FOX] * 30), 200)) as parked,
+        Reply(stack.port, "/completion", body("/completion", " ".join([FOX] * 40), 200)) as parked,
         Reply(stack.port, "/completion", body("/completion", FOX, 200)) as queued,
     ):
         decoding.wait_for("data:")

@@ -6,9 +6,10 @@ out. It reads from top to bottom as the policy:
 1. A resident whose forced park is due is parked.
 2. Every resident must be able to take at least one cell. While that does not fit, a victim is parked.
 3. Parked sequences return in the order in which they were parked, and nobody passes a head that does
-   not fit yet. A margin of cells is kept for the residents' growth; without residents it is waived.
-4. A queued sequence gets a slot in the order of arrival. If its prompt finds no room, or somebody is
-   parked, it is parked before its first token.
+   not fit yet. A quarter of the pool must be left for everybody's growth, so that whoever returns is
+   not parked again at once; without residents that is waived.
+4. A queued sequence gets a slot in the order of arrival. If its prompt finds no room (here a small
+   margin is enough), or somebody is parked, it is parked before its first token.
 5. Decoding residents take one token each; what the step has left goes to prompts in equal shares.
 """
 
@@ -91,7 +92,7 @@ def plan(pool: Pool[S]) -> Plan[S]:
     if not any(cause == "pressure" for _, cause in out.park):
         for s in pool.parked:
             need = needs(s)
-            if len(residents) >= pool.n_slots or need > room - margin(pool, residents):
+            if len(residents) >= pool.n_slots or need > room - margin_to_return(pool, residents):
                 break
             out.resume.append(s)
             residents.append(s)
@@ -101,7 +102,7 @@ def plan(pool: Pool[S]) -> Plan[S]:
     for s in pool.queued:
         if len(residents) + n_parked >= pool.n_slots:
             break
-        if n_parked or needs(s) > room - margin(pool, residents):
+        if n_parked or needs(s) > room - margin_to_join(pool, residents):
             out.park_queued.append(s)
             n_parked += 1
         else:
@@ -118,8 +119,17 @@ def needs(s: Schedulable) -> int:
     return s.cells + s.pending
 
 
-def margin(pool: Pool[S], residents: list[S]) -> int:
-    """Cells kept free for the residents when another joins them; 0 when there is none."""
+def margin_to_return(pool: Pool[S], residents: list[S]) -> int:
+    """Cells left free when a parked sequence returns; 0 when nobody is resident.
+
+    Measured by simulation (60 mixed chats, 8 slots, 2,048 cells): beside 1/64 of the pool a quarter takes
+    19 parks instead of 89 at the same makespan.
+    """
+    return pool.n_cells // 4 if residents else 0
+
+
+def margin_to_join(pool: Pool[S], residents: list[S]) -> int:
+    """Cells left free when a new sequence is admitted; 0 when nobody is resident."""
     return max(8, pool.n_cells // 64) if residents else 0
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from inference.engine.scheduler import Pool, margin, plan, victim
+from inference.engine.scheduler import Pool, margin_to_join, margin_to_return, plan, victim
 
 
 @dataclass(eq=False)
@@ -91,15 +91,22 @@ def test_the_head_returns_first_and_nobody_passes_a_head_that_does_not_fit() -> 
     head, small = Seq("head", 300), Seq("small", 10)
     p = plan(pool([Seq("a", 250)], parked=[head, small]))
     assert p.resume == []
-    p = plan(pool([Seq("a", 150)], parked=[head, small]))
+    p = plan(pool([Seq("a", 60)], parked=[head, small]))
     assert p.resume == [head, small]
 
 
-def test_a_resume_leaves_a_margin_for_the_residents() -> None:
-    a, head = Seq("a", 200), Seq("head", 303)
-    assert margin(pool([a]), [a]) == 8
-    assert plan(pool([a], parked=[head])).resume == []  # 200 + 1 + 303 + 1 + 8 > 512
-    assert plan(pool([a], parked=[Seq("head", 302)])).resume != []
+def test_who_returns_leaves_room_to_grow_so_that_nobody_is_parked_again_at_once() -> None:
+    a = Seq("a", 200)
+    assert margin_to_return(pool([a]), [a]) == 128
+    assert plan(pool([a], parked=[Seq("head", 183)])).resume == []  # 200 + 1 + 183 + 1 + 128 > 512
+    assert plan(pool([a], parked=[Seq("head", 182)])).resume != []
+
+
+def test_a_newcomer_leaves_a_small_margin() -> None:
+    a = Seq("a", 200)
+    assert margin_to_join(pool([a]), [a]) == 8
+    assert plan(pool([a], queued=[prompt("new", 304)])).admit == []  # 200 + 1 + 304 + 8 > 512
+    assert plan(pool([a], queued=[prompt("new", 303)])).admit != []
 
 
 def test_the_margin_is_waived_when_nobody_is_resident() -> None:

@@ -108,7 +108,8 @@ TIME_ZONE = "UTC"
 USE_TZ = True
 
 STATIC_URL = "static/"
-STATIC_ROOT = BASE_DIR / "staticfiles"
+STATIC_ROOT = DATA_DIR / "static"
+STATIC_ROOT.mkdir(exist_ok=True)  # whitenoise warns of one that is not there
 WHITENOISE_USE_FINDERS = True  # no collectstatic step for the person who runs it
 WHITENOISE_AUTOREFRESH = DEBUG
 

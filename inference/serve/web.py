@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import warnings
 from typing import Any
 
 import daphne.server  # before anything that could install another reactor
@@ -54,8 +53,6 @@ def run(options: Options) -> int:
     from inference.recorder import start_thread
     from project.asgi import application
 
-    # Static files are found in the packages; a folder to collect them into is a choice.
-    warnings.filterwarnings("ignore", "No directory at", UserWarning)
     start_thread()
     interface = options.host.strip("[]").replace(":", r"\:")
     server = Server(

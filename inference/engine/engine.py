@@ -2,35 +2,24 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 from inference.messages import Event, Failed, Finished, Preempted, Resumed, Started, Timings, Token
 
 from . import scheduler
+from .counters import Counters
 from .llama import Batch, Context
 from .pace import PrefillPace
+from .parking import Parking
 from .sequence import Sequence, State
 
 STEP_TARGET_S = 0.2  # how long a step with a prompt may keep decoding neighbours waiting
+COPY_SHARE = 0.25  # of a decode step: how long copies may keep the residents waiting before it
 
 Emitted = tuple[str, Event]
-
-
-@dataclass(slots=True)
-class Counters:
-    """Totals since the start, under llama-server's names where it has them."""
-
-    prompt_tokens_total: int = 0
-    prompt_seconds_total: float = 0.0
-    tokens_predicted_total: int = 0
-    tokens_predicted_seconds_total: float = 0.0
-    n_decode_total: int = 0
-    busy_slots_total: int = 0
-    n_preempt_total: int = 0
-    n_resume_total: int = 0
 
 
 class Engine:
@@ -45,6 +34,8 @@ class Engine:
         n_slots: how many sequences may be resident.
         n_ctx_seq: the most tokens that one sequence may have.
         preempt_ram: bytes of host RAM that parked sequences may hold, -1 for no bound, 0 to never park.
+        rotate_after: seconds after which the head of those who wait gets the place of a resident; 0: never.
+        context_shift: a sequence whose context is full forgets a part of it and goes on.
         lone_chunk: tokens that a step takes of a prompt when nobody else is resident.
         preempt_every: park each sequence every so many of its tokens (a test knob); 0 for never.
         plan_ahead: count cells before a step. Off, only llama_decode itself finds out (a test knob).
@@ -58,22 +49,28 @@ class Engine:
         n_cells: int,
         n_slots: int,
         n_ctx_seq: int,
-        lone_chunk: int = 128,
         preempt_ram: int = -1,
+        rotate_after: float = 0.0,
+        context_shift: bool = False,
+        lone_chunk: int = 128,
         preempt_every: int = 0,
         plan_ahead: bool = True,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.ctx = ctx
         self.n_cells, self.n_slots, self.n_ctx_seq = n_cells, n_slots, n_ctx_seq
-        self.lone_chunk, self.preempt_ram = lone_chunk, preempt_ram
-        self.preempt_every = preempt_every if preempt_ram else 0
+        self.can_park = preempt_ram != 0
+        self.rotate_after = rotate_after
+        self.context_shift = context_shift and ctx.can_shift
+        self.lone_chunk = lone_chunk
+        self.preempt_every = preempt_every if self.can_park else 0
         self.clock = clock
         self.counters = Counters()
-        self.residents: list[Sequence] = []
-        self.parked: OrderedDict[str, Sequence] = OrderedDict()  # the head first
+        self.residents: list[Sequence] = []  # and those who are returning
+        self.leaving: list[Sequence] = []
+        self.parked: OrderedDict[str, Sequence] = OrderedDict()  # in the order in which they were parked
         self.queued: OrderedDict[str, Sequence] = OrderedDict()
-        self.parked_bytes = 0
+        self._parking = Parking(ctx, preempt_ram)
         self._planned_cells = n_cells if plan_ahead else 1 << 30
         self._plan_cells = self._planned_cells
         self._batch = Batch(ctx.n_batch)
@@ -84,48 +81,92 @@ class Engine:
 
     def add(self, seq: Sequence) -> None:
         """Queue a validated sequence: its prompt has 1..n_ctx_seq-1 tokens."""
-        seq.arrived_at = self.clock()
+        seq.arrived_at = seq.since = self.clock()
         self.queued[seq.id] = seq
 
     def cancel(self, seq_id: str) -> bool:
         """Free all that a sequence holds, in whatever state it is. False when it is not here."""
-        seq = self.queued.get(seq_id) or self.parked.get(seq_id)
-        if seq is None:
-            seq = next((s for s in self.residents if s.id == seq_id), None)
+        seq = self.find(seq_id)
         if seq is None:
             return False
         self._finish(seq, "cancelled")
         return True
 
+    def hold(self, seq_id: str) -> str:
+        """Park a running sequence and keep it parked until it is released. Why that cannot be, or ""."""
+        seq = self.find(seq_id)
+        if seq is None:
+            return "it is over"
+        if not self.can_park:
+            return "parking is switched off (--preempt-ram 0)"
+        if seq.held:
+            return "it is held already"
+        if seq.state in (State.PARKED, State.LEAVING):
+            return "it is parked already"
+        if seq.state is State.QUEUED:
+            return "it waits in the queue"
+        seq.held = True
+        return ""
+
+    def release(self, seq_id: str) -> str:
+        """Let a held sequence return when its turn comes. Why that cannot be, or ""."""
+        seq = self.find(seq_id)
+        if seq is None:
+            return "it is over"
+        if not seq.held:
+            return "it is not held"
+        seq.held = False
+        return ""
+
+    def find(self, seq_id: str) -> Sequence | None:
+        """The sequence of that id, unless it is over."""
+        waiting = self.queued.get(seq_id) or self.parked.get(seq_id)
+        return waiting or next((s for s in (*self.residents, *self.leaving) if s.id == seq_id), None)
+
     @property
     def idle(self) -> bool:
-        return not (self.residents or self.parked or self.queued)
+        """There is nothing to do until somebody comes, or a held sequence is released."""
+        return not (self.residents or self.leaving or self.queued) and all(
+            s.held for s in self.parked.values()
+        )
 
     @property
     def used_cells(self) -> int:
-        return sum(s.cells for s in self.residents)
+        return sum(s.cells for s in self.residents) + sum(s.cells for s in self.leaving)
+
+    @property
+    def parked_bytes(self) -> int:
+        """Host RAM that parked sequences hold, or that is set aside for them."""
+        return self._parking.charged - self.kept_bytes
+
+    @property
+    def kept_bytes(self) -> int:
+        """Host RAM that residents keep of earlier parks; it goes when a park needs it."""
+        return sum(s.copy.charged for s in self.residents if s.copy is not None and not s.moving)
 
     def everyone(self) -> Iterator[Sequence]:
         yield from self.residents
+        yield from self.leaving
         yield from self.parked.values()
         yield from self.queued.values()
 
     # --- one step -------------------------------------------------------------------------------
 
     def step(self) -> list[Emitted]:
-        """Plan, park, resume, admit, compute, sample."""
+        """Plan, park, resume, admit, copy, compute, sample."""
         plan = scheduler.plan(self._pool())
         for seq, cause in plan.park:
             self._park(seq, cause)
         for seq in plan.resume:
-            if not self._resume(seq):
-                break
+            self._resume(seq)
         for seq in plan.admit:
             self._admit(seq)
-            self._announce_start(seq)
-        for seq in plan.park_queued if self.preempt_ram else ():
+        for seq in plan.park_queued:
             self._park_queued(seq)
-        self._compute([(s, n) for s, n in plan.compute if s.state is State.RESIDENT])
+        work = [(s, n) for s, n in plan.compute if s.state is State.RESIDENT]
+        if self.leaving or any(s.moving for s in self.residents):
+            self._copy(sum(n for _, n in work))
+        self._compute(work)
         return self.drain()
 
     def drain(self) -> list[Emitted]:
@@ -141,29 +182,37 @@ class Engine:
             n_cells=self._plan_cells,
             n_slots=self.n_slots,
             residents=self.residents,
+            leaving=self.leaving,
             parked=self.parked.values(),
             queued=self.queued.values(),
             n_parked=len(self.parked),
             step_tokens=self.ctx.n_batch,
             prefill_tokens=self._pace.tokens(decoding),
             lone_chunk=self.lone_chunk,
+            now=self.clock(),
+            rotate_after=self.rotate_after,
+            can_park=self.can_park,
         )
 
     def _admit(self, seq: Sequence) -> None:
         del self.queued[seq.id]
-        self._occupy(seq)
-        seq.active_since = self.clock()
+        self._occupy(seq, State.RESIDENT)
+        seq.active_since = seq.since
+        self._announce_start(seq)
 
-    def _occupy(self, seq: Sequence) -> None:
+    def _occupy(self, seq: Sequence, state: State) -> None:
         """Give it a slot: the one it had if nobody is in it, else the first that is free."""
-        if seq.slot < 0 or any(s.slot == seq.slot for s in self.residents):
-            seq.slot = self._free_slot()
-        seq.state = State.RESIDENT
+        taken = self._taken_slots()
+        if seq.slot < 0 or seq.slot in taken:
+            seq.slot = self._free_slot(taken)
+        seq.state, seq.since = state, self.clock()
         self.residents.append(seq)
 
-    def _free_slot(self) -> int:
+    def _taken_slots(self) -> set[int]:
+        return {s.slot for s in self.residents} | {s.slot for s in self.leaving}
+
+    def _free_slot(self, taken: set[int]) -> int:
         """A slot that nobody is in and, if there is one, that no parked sequence will return to."""
-        taken = {s.slot for s in self.residents}
         kept = {s.slot for s in self.parked.values()}
         free = [i for i in range(self.n_slots) if i not in taken]
         return next((i for i in free if i not in kept), free[0])
@@ -176,64 +225,127 @@ class Engine:
     # --- parking --------------------------------------------------------------------------------
 
     def _park(self, seq: Sequence, cause: str) -> None:
-        """Swap it out to host RAM, or, where that does not fit the budget, drop its cells and recompute."""
-        if self.preempt_ram == 0:
+        """Begin to swap it out to host RAM or, where it does not fit the budget, drop its cells."""
+        if not self.can_park:
             self._fail(seq, "the KV cache is full, and parking is switched off (--preempt-ram 0)")
             return
-        size = self.ctx.state_size(seq.slot) if seq.cells else 0
-        fits = self.preempt_ram < 0 or self.parked_bytes + size <= self.preempt_ram
-        cells = seq.cells
-        if cells and fits:
-            seq.saved = self.ctx.state(seq.slot)
-        if cells and seq.saved is None:
-            seq.cells = 0
-        self.ctx.remove(seq.slot)
         self.residents.remove(seq)
+        if seq.moving:  # nobody was told that it is back, and its copy is whole
+            self._leave(seq, seq.parked_at)
+            return
         now = self.clock()
         seq.pause_clock(now)
-        self._to_parked(seq, cause, cells, now)
+        cells = seq.cells
+        if cells and self._parking.reserve(seq, self.residents):
+            seq.method, seq.swapped = "swap", cells
+        else:
+            self._drop_cells(seq)
+        self._tell_parked(seq, cause, cells, now)
+        self._leave(seq, now)
 
     def _park_queued(self, seq: Sequence) -> None:
         """Its prompt finds no room: it is told so, and waits in line with the parked."""
+        if not self.can_park:
+            return
         del self.queued[seq.id]
-        seq.slot = self._free_slot()
-        self._to_parked(seq, "admission", 0, self.clock())
+        seq.slot = self._free_slot(self._taken_slots())
+        seq.method = "recompute"
+        self._tell_parked(seq, "admission", 0, self.clock())
+        self._leave(seq, seq.since)
 
-    def _to_parked(self, seq: Sequence, cause: str, cells: int, now: float) -> None:
-        held = seq.saved.nbytes if seq.saved is not None else 0
-        self.parked_bytes += held
-        seq.state, seq.cause, seq.parked_at, seq.park_due = State.PARKED, cause, now, False
+    def _drop_cells(self, seq: Sequence) -> None:
+        """It is parked by recompute: what it had will be computed again."""
+        self.ctx.remove(seq.slot)
+        self._parking.drop(seq)
+        redo = max(seq.redo, seq.cells)
+        seq.cells = seq.swapped = 0
+        if self._is_full(seq):
+            self._shift(seq)
+        seq.method, seq.redo = "recompute", min(redo, len(seq.tokens) - 1)
+
+    def _tell_parked(self, seq: Sequence, cause: str, cells: int, now: float) -> None:
+        seq.cause, seq.parked_at, seq.park_due, seq.copy_s = cause, now, False, 0.0
         seq.parks += 1
         self.counters.n_preempt_total += 1
-        self.parked[seq.id] = seq
-        method = "swap" if held or not cells else "recompute"
-        self._emit(seq, Preempted(seq.slot, cause, cells, held, method))
+        self.counters.parks[cause, seq.method] += 1
+        held = seq.copy.charged if seq.copy is not None else 0
+        self._emit(seq, Preempted(seq.slot, cause, cells, held, seq.method))
 
-    def _resume(self, seq: Sequence) -> bool:
-        """Bring it back into free cells. False when llama.cpp found none after all: it stays the head."""
-        slot = seq.slot
+    def _leave(self, seq: Sequence, since: float) -> None:
+        seq.state, seq.since = State.LEAVING, since
+        self.leaving.append(seq)
+        if not seq.cells:
+            self._leave_slot(seq)
+
+    def _leave_slot(self, seq: Sequence) -> None:
+        """Its last cell is released."""
+        self.leaving.remove(seq)
+        seq.state = State.PARKED
+        self.parked[seq.id] = seq
+        if seq.since < max(s.since for s in self.parked.values()):
+            self.parked = OrderedDict(sorted(self.parked.items(), key=lambda item: item[1].since))
+        if seq.method == "swap":
+            self.counters.copy_out_seconds.observe(seq.copy_s)
+
+    def _resume(self, seq: Sequence) -> None:
+        """Give it a slot, into which its state comes back."""
         del self.parked[seq.id]
-        self._occupy(seq)
-        if seq.saved is not None and not self.ctx.restore(seq.slot, seq.saved):
-            self.residents.remove(seq)
-            seq.state, seq.slot = State.PARKED, slot
-            self.parked[seq.id] = seq
-            self.parked.move_to_end(seq.id, last=False)
-            return False
-        self._drop_saved(seq)
+        seq.copy_s = 0.0
+        if seq.swapped:
+            self._occupy(seq, State.RETURNING)
+        else:
+            self._occupy(seq, State.RESIDENT)
+            self._tell_resumed(seq)
+
+    def _tell_resumed(self, seq: Sequence) -> None:
         now = self.clock()
         waited = now - seq.parked_at
+        seq.state, seq.since = State.RESIDENT, now
         seq.parked_s += waited
         seq.active_since = now
-        self.counters.n_resume_total += 1
+        counters = self.counters
+        counters.n_resume_total += 1
+        counters.resumes[seq.cause, seq.method] += 1
+        counters.parked_seconds.observe(waited)
+        if seq.swapped:
+            counters.copy_in_seconds.observe(seq.copy_s)
+            self._parking.keep(seq)
+            seq.swapped = 0
         self._emit(seq, Resumed(seq.slot, waited))
         self._announce_start(seq)
-        return True
 
-    def _drop_saved(self, seq: Sequence) -> None:
-        if seq.saved is not None:
-            self.parked_bytes -= seq.saved.nbytes
-            seq.saved = None
+    def _copy(self, needed: int) -> None:
+        """Bring the transfers on: until the step has its `needed` cells, then for a share of its time.
+
+        When nobody computes, nobody waits for the copies, and they go through.
+        """
+        until = self.clock() + COPY_SHARE * self._pace.decode_step if needed else math.inf
+        while self.leaving:
+            self._copy_out(self.leaving[0])
+            if self._plan_cells - self.used_cells >= needed and self.clock() >= until:
+                return
+        for seq in [s for s in self.residents if s.moving]:
+            while seq.moving:
+                self._copy_back(seq)
+                if self.clock() >= until:
+                    return
+
+    def _copy_out(self, seq: Sequence) -> None:
+        started = self.clock()
+        if not self._parking.out(seq):
+            self._drop_cells(seq)
+        seq.copy_s += self.clock() - started
+        if not seq.cells:
+            self._leave_slot(seq)
+
+    def _copy_back(self, seq: Sequence) -> None:
+        started = self.clock()
+        if not self._parking.back(seq):
+            self._park(seq, seq.cause)
+            return
+        seq.copy_s += self.clock() - started
+        if seq.cells == seq.swapped:
+            self._tell_resumed(seq)
 
     # --- computing ------------------------------------------------------------------------------
 
@@ -245,6 +357,8 @@ class Engine:
         outputs: list[tuple[Sequence, int]] = []
         n_prompt = 0
         for seq, n in work:
+            if self._is_full(seq):
+                self._shift(seq)  # here, so that nothing comes between it and the decode that it needs
             last = n == seq.pending
             index = batch.add(seq.tokens[seq.cells : seq.cells + n], seq.cells, seq.slot, last)
             if last:
@@ -258,6 +372,8 @@ class Engine:
         now = self.clock()
         for seq, n in work:
             seq.cells += n
+            if seq.redo:
+                self._recomputed(seq, n, now)
         self._pace.observe(now - started, n_prompt, batch.n - n_prompt)
         self.counters.n_decode_total += 1
         self.counters.busy_slots_total += len(work)
@@ -275,10 +391,36 @@ class Engine:
         otherwise the one just parked would come back at once, and fail the step again.
         """
         self._plan_cells = self.used_cells
-        if len(self.residents) > 1:
+        if self.leaving:
+            self._copy_out(self.leaving[0])
+        elif len(self.residents) > 1:
             self._park(scheduler.victim(self.residents), "decode")
         else:
             self._fail(self.residents[0], "the KV cache has no cells left for this request")
+
+    def _recomputed(self, seq: Sequence, n: int, now: float) -> None:
+        """`n` more cells; those that it had before its park belong to the time it waited."""
+        self.counters.recomputed_tokens_total += n - max(0, seq.cells - seq.redo)
+        if seq.cells >= seq.redo:
+            seq.pause_clock(now)
+            seq.redo = 0
+
+    def _is_full(self, seq: Sequence) -> bool:
+        return self.context_shift and len(seq.tokens) >= self.n_ctx_seq
+
+    def _shift(self, seq: Sequence) -> None:
+        """Make room in a full context, as llama-server does: some of all tokens but the last are forgotten."""
+        keep = seq.n_prompt if seq.n_keep < 0 else seq.n_keep
+        keep = min(keep + self.ctx.model.add_bos, self.n_ctx_seq - 4)
+        left = len(seq.tokens) - 1 - keep
+        discard = min(seq.n_discard or left // 2, left - 1)
+        if seq.cells:
+            self.ctx.shift(seq.slot, keep, discard)
+            seq.cells -= discard
+        del seq.tokens[keep : keep + discard]
+        seq.shifted += discard
+        self._parking.drop(seq)
+        self.counters.context_shifts_total += 1
 
     def _start_answer(self, seq: Sequence, now: float) -> None:
         """Close the prompt's account, once."""
@@ -299,7 +441,9 @@ class Engine:
         self._emit(seq, Token(token, seq.text.push(model.piece(token))))
         if seq.text.stopping_word:
             self._finish(seq, "word")
-        elif seq.generated == seq.max_tokens or len(seq.tokens) >= self.n_ctx_seq:
+        elif seq.generated == seq.max_tokens or (
+            len(seq.tokens) >= self.n_ctx_seq and not self.context_shift
+        ):
             self._finish(seq, "limit")
         elif self.preempt_every and seq.generated % self.preempt_every == 0:
             seq.park_due = True
@@ -310,7 +454,7 @@ class Engine:
         now = self.clock()
         if seq.state is State.RESIDENT:
             seq.pause_clock(now)
-        elif seq.state is State.PARKED:
+        elif seq.state is not State.QUEUED:
             seq.parked_s += now - seq.parked_at
         bounded = seq.max_tokens >= 0 and seq.generated >= seq.max_tokens
         timings = Timings(
@@ -329,7 +473,7 @@ class Engine:
                 text=seq.text.flush(),
                 prompt_tokens=seq.n_prompt,
                 completion_tokens=seq.generated,
-                truncated=stop_type == "limit" and not bounded,
+                truncated=seq.shifted > 0 or (stop_type == "limit" and not bounded),
                 slot=seq.slot,
                 timings=timings,
                 parks=seq.parks,
@@ -346,15 +490,15 @@ class Engine:
 
     def _release(self, seq: Sequence) -> None:
         """Free slot, cells and RAM."""
-        if seq.state is State.RESIDENT:
-            self.ctx.remove(seq.slot)
-            self.residents.remove(seq)
-            self._plan_cells = self._planned_cells
-        elif seq.state is State.PARKED:
+        if seq.state is State.PARKED:
             del self.parked[seq.id]
-            self._drop_saved(seq)
-        else:
+        elif seq.state is State.QUEUED:
             del self.queued[seq.id]
+        else:
+            self.ctx.remove(seq.slot)
+            (self.leaving if seq.state is State.LEAVING else self.residents).remove(seq)
+            self._plan_cells = self._planned_cells
+        self._parking.drop(seq)
         seq.state = State.OVER
         seq.sampler.close()
 

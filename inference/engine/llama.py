@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import os
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -19,8 +19,20 @@ os.environ.setdefault("GOMP_SPINCOUNT", "5000")
 import llama_cpp as lib
 
 FLASH_ATTENTION = {"auto": -1, "off": 0, "on": 1}
+CACHE_TYPES: dict[str, int] = {
+    "f32": lib.GGML_TYPE_F32,
+    "f16": lib.GGML_TYPE_F16,
+    "bf16": 30,  # GGML_TYPE_BF16: the bindings lack it
+    "q8_0": lib.GGML_TYPE_Q8_0,
+    "q5_1": lib.GGML_TYPE_Q5_1,
+    "q5_0": lib.GGML_TYPE_Q5_0,
+    "q4_1": lib.GGML_TYPE_Q4_1,
+    "q4_0": lib.GGML_TYPE_Q4_0,
+    "iq4_nl": lib.GGML_TYPE_IQ4_NL,
+}
 
-Int32s = npt.NDArray[np.int32]
+State = npt.NDArray[np.uint8]
+Swap = Literal["pieces", "whole", "none"]
 
 
 class ModelError(Exception):
@@ -72,6 +84,10 @@ class Model:
         buffer = ctypes.create_string_buffer(256)
         lib.llama_model_desc(self._model, buffer, 256)
         self.desc = buffer.value.decode()
+        # Its memory is not, or not only, a cell for each token.
+        self.recurrent = bool(
+            lib.llama_model_is_recurrent(self._model) or lib.llama_model_is_hybrid(self._model)
+        )
         self.add_bos: bool = lib.llama_vocab_get_add_bos(self._vocab)
         self._pieces: dict[int, bytes] = {}
         self.eog = frozenset(t for t in range(self.n_vocab) if lib.llama_vocab_is_eog(self._vocab, t))
@@ -183,7 +199,12 @@ class Batch:
 
 
 class Context:
-    """The KV cache and the graph over it: `n_ctx` cells shared by `n_seq_max` sequences.
+    """The KV cache and the graph over it: `n_ctx` cells shared by the sequences 0..n_seq_max-1.
+
+    With `exact`, each sequence has cells of its own, `n_ctx` of them, and flash attention is off: nothing
+    that runs beside a sequence then changes a bit of its logits. It takes n_seq_max times the memory.
+
+    `swap` says how a sequence's state can be saved: "pieces", "whole", or "none".
 
     Raises ModelError when it cannot be allocated.
     """
@@ -198,25 +219,34 @@ class Context:
         n_ubatch: int = 512,
         n_threads: int = 0,
         flash_attn: str = "auto",
+        cache_type_k: str = "f16",
+        cache_type_v: str = "f16",
+        exact: bool = False,
     ) -> None:
         _errors.clear()
+        # A state that is not one cell a token cannot be taken apart; streams of cells cannot share them.
+        divisible = not (exact or model.recurrent)
         params = lib.llama_context_default_params()
-        params.n_ctx = n_ctx
+        params.n_ctx = n_ctx * n_seq_max if exact else n_ctx
         params.n_batch = n_batch
         params.n_ubatch = min(n_ubatch, n_batch)
-        params.n_seq_max = n_seq_max
-        params.n_outputs_max = n_seq_max
+        params.n_seq_max = n_seq_max + divisible
+        params.n_outputs_max = params.n_seq_max
         params.n_threads = params.n_threads_batch = n_threads or usable_cpus()
-        params.flash_attn_type = FLASH_ATTENTION[flash_attn]
-        params.kv_unified = True
+        params.flash_attn_type = FLASH_ATTENTION["off" if exact else flash_attn]
+        params.type_k, params.type_v = CACHE_TYPES[cache_type_k], CACHE_TYPES[cache_type_v]
+        params.kv_unified = not exact
         params.no_perf = True
         self.model = model
         self._ctx = lib.llama_init_from_model(model.handle, params)
         if not self._ctx:
             raise ModelError(_last_error("llama.cpp could not allocate the context"))
         self._memory = lib.llama_get_memory(self._ctx)
-        self.n_ctx: int = lib.llama_n_ctx(self._ctx)
+        self.n_ctx: int = lib.llama_n_ctx_seq(self._ctx)
         self.n_batch: int = lib.llama_n_batch(self._ctx)
+        self.can_shift: bool = lib.llama_memory_can_shift(self._memory)
+        self._scratch = n_seq_max if divisible else -1
+        self.swap: Swap = self._try_swap()
 
     @property
     def handle(self) -> Any:
@@ -238,33 +268,88 @@ class Context:
         pointer = lib.llama_get_logits_ith(self._ctx, index)
         return np.ctypeslib.as_array(pointer, (self.model.n_vocab,))
 
-    def remove(self, seq_id: int) -> None:
-        """Release every cell of a sequence."""
-        lib.llama_memory_seq_rm(self._memory, seq_id, -1, -1)
+    def remove(self, seq_id: int, start: int = -1) -> bool:
+        """Release the cells of a sequence from position `start` on. False: the model cannot do that."""
+        return bool(lib.llama_memory_seq_rm(self._memory, seq_id, start, -1))
+
+    def shift(self, seq_id: int, n_keep: int, n_discard: int) -> None:
+        """Forget `n_discard` tokens after the first `n_keep`; what follows moves up.
+
+        The keys are turned only by the next `decode`: until then the state is not to be saved.
+        """
+        end = n_keep + n_discard
+        lib.llama_memory_seq_rm(self._memory, seq_id, n_keep, end)
+        lib.llama_memory_seq_add(self._memory, seq_id, end, -1, -n_discard)
 
     def cells(self, seq_id: int) -> int:
         """Cells that a sequence holds, when it holds every position from 0 on."""
         return int(lib.llama_memory_seq_pos_max(self._memory, seq_id)) + 1
 
-    def state(self, seq_id: int) -> npt.NDArray[np.uint8] | None:
-        """A copy of a sequence's KV state in host RAM; None when it cannot be saved."""
-        size: int = lib.llama_state_seq_get_size_ext(self._ctx, seq_id, 0)
+    # --- a sequence's state in host RAM -----------------------------------------------------------
+
+    def state_size(self, seq_id: int) -> int:
+        """Bytes that the whole state takes; 0 when it cannot be saved."""
+        return int(lib.llama_state_seq_get_size_ext(self._ctx, seq_id, 0))
+
+    def save(self, seq_id: int) -> State | None:
+        """A copy of the whole state; None when it cannot be saved."""
+        size = self.state_size(seq_id)
         if size == 0:
             return None
         data = np.empty(size, np.uint8)
         written: int = lib.llama_state_seq_get_data_ext(self._ctx, _bytes(data), size, seq_id, 0)
         return data if written == size else None
 
-    def state_size(self, seq_id: int) -> int:
-        """Bytes that `state` would take."""
-        return int(lib.llama_state_seq_get_size_ext(self._ctx, seq_id, 0))
-
-    def restore(self, seq_id: int, data: npt.NDArray[np.uint8]) -> bool:
+    def load(self, seq_id: int, data: State) -> bool:
         """Put a saved state into free cells. False when there are not enough: nothing is held then."""
         read: int = lib.llama_state_seq_set_data_ext(self._ctx, _bytes(data), data.size, seq_id, 0)
         if read != data.size:
             self.remove(seq_id)
         return read == data.size
+
+    def save_piece(self, seq_id: int, start: int, stop: int) -> State | None:
+        """A copy of the positions from `start` to before `stop`. Only where `swap` is "pieces"."""
+        lib.llama_memory_seq_cp(self._memory, seq_id, self._scratch, start, stop)
+        data = self.save(self._scratch)
+        self.remove(self._scratch)
+        return data
+
+    def load_piece(self, seq_id: int, data: State) -> bool:
+        """Add a saved piece to a sequence that ends where it starts. False: no cells, nothing changed."""
+        if not self.load(self._scratch, data):
+            return False
+        lib.llama_memory_seq_cp(self._memory, self._scratch, seq_id, -1, -1)
+        self.remove(self._scratch)
+        return True
+
+    def _try_swap(self) -> Swap:
+        """Find out by doing it, with a few tokens, what this model's memory allows."""
+        n, half = 8, 4
+        batch = Batch(n)
+        batch.add([0] * n, 0, 0, True)
+        try:
+            if self.decode(batch) != 0:
+                return "none"
+            whole = self.save(0)
+            if whole is None or not self.remove(0):
+                return "none"
+            restored = self.load(0, whole) and self.save(0)
+            if restored is None or not np.array_equal(whole, restored):
+                return "none"
+            return "pieces" if self._scratch >= 0 and self._try_pieces(whole, half, n) else "whole"
+        finally:
+            lib.llama_memory_clear(self._memory, True)
+
+    def _try_pieces(self, whole: State, half: int, n: int) -> bool:
+        second = self.save_piece(0, half, n)
+        if second is None or not self.remove(0, half):
+            return False
+        first = self.save_piece(0, 0, half)
+        self.remove(0)
+        if first is None or not (self.load_piece(0, first) and self.load_piece(0, second)):
+            return False
+        again = self.save(0)
+        return again is not None and np.array_equal(whole, again)
 
     def close(self) -> None:
         if self._ctx:
@@ -272,5 +357,5 @@ class Context:
             self._ctx = None
 
 
-def _bytes(data: npt.NDArray[np.uint8]) -> Any:
+def _bytes(data: State) -> Any:
     return ctypes.cast(data.ctypes.data, ctypes.POINTER(ctypes.c_uint8))

@@ -35,6 +35,12 @@ class Schedulable(Protocol):
     def decoding(self) -> bool: ...
 
     @property
+    def moving(self) -> bool: ...
+
+    @property
+    def held(self) -> bool: ...
+
+    @property
     def parks(self) -> int: ...
 
     @property
@@ -51,12 +57,16 @@ class Pool(Generic[S]):
     n_cells: int
     n_slots: int
     residents: Sequence[S]
+    leaving: Sequence[S]
     parked: Iterable[S]
     queued: Iterable[S]
     n_parked: int
     step_tokens: int  # the most that one step may compute
     prefill_tokens: int  # the most of them that may be prompt while others wait for the step
     lone_chunk: int  # what it takes of a prompt that is the only resident
+    now: float
+    rotate_after: float
+    can_park: bool
 
 
 @dataclass(slots=True)
@@ -74,33 +84,38 @@ def plan(pool: Pool[S]) -> Plan[S]:
     """The next step's plan. See the module's text for the policy."""
     out: Plan[S] = Plan()
     residents = list(pool.residents)
-    free = pool.n_cells - sum(s.cells for s in residents)
+    free = pool.n_cells - sum(s.cells for s in residents) - sum(s.cells for s in pool.leaving)
+    going = sum(s.cells for s in pool.leaving)
 
-    for s in [s for s in residents if s.park_due]:
-        out.park.append((s, "forced"))
+    for s in [s for s in residents if s.park_due or s.held]:
+        out.park.append((s, "hand" if s.held else "forced"))
         residents.remove(s)
-        free += s.cells
-    while len(residents) > 1 and len(residents) > free:
+        going += s.cells
+    while len(residents) > 1 and sum(s.pending if s.moving else 1 for s in residents) > free + going:
         s = victim(residents)
         out.park.append((s, "pressure"))
         residents.remove(s)
-        free += s.cells
+        going += s.cells
 
     # Room that is spoken for: a cell for each decoding resident, the whole rest of each prompt.
     room = free - sum(s.pending for s in residents)
     n_parked = pool.n_parked + len(out.park)
     if not any(cause == "pressure" for _, cause in out.park):
         for s in pool.parked:
+            if s.held:
+                continue
             need = needs(s)
-            if len(residents) >= pool.n_slots or need > room - margin_to_return(pool, residents):
+            if len(residents) + len(pool.leaving) + len(
+                out.park
+            ) >= pool.n_slots or need > room - margin_to_return(pool, residents):
                 break
             out.resume.append(s)
             residents.append(s)
             room -= need
-            free -= need - s.pending
+            free -= s.pending
             n_parked -= 1
     for s in pool.queued:
-        if len(residents) + n_parked >= pool.n_slots:
+        if len(residents) + len(pool.leaving) + n_parked >= pool.n_slots:
             break
         if n_parked or needs(s) > room - margin_to_join(pool, residents):
             out.park_queued.append(s)
@@ -110,7 +125,7 @@ def plan(pool: Pool[S]) -> Plan[S]:
             residents.append(s)
             room -= needs(s)
 
-    _share(pool, out, residents, free)
+    _share(pool, out, [s for s in residents if not s.moving], free + going)
     return out
 
 

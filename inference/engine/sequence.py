@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING
 
 from .sampling import Sampler
 from .text import TextAssembler
+
+if TYPE_CHECKING:
+    from .parking import HostCopy
 
 
 class State(enum.Enum):
     QUEUED = "queued"
     RESIDENT = "resident"
+    LEAVING = "leaving"  # parked, but some of its cells are still to be copied and released
     PARKED = "parked"
+    RETURNING = "returning"  # it has a slot again, and some of its cells are still to come
     OVER = "over"
 
 
@@ -21,7 +26,8 @@ class State(enum.Enum):
 class Sequence:
     """`tokens` is the prompt and what was generated; the first `cells` of them are in the KV cache.
 
-    What is left (`pending`) is the prompt while it is being processed, then the one token sampled last.
+    What is left (`pending`) is in host RAM while it is parked, else to be computed: the prompt while it
+    is being processed, then the one token sampled last.
     """
 
     id: str
@@ -30,21 +36,31 @@ class Sequence:
     text: TextAssembler
     max_tokens: int  # -1: no bound but the context
     owner: str = ""
+    priority: int = 0  # lower goes first
+    n_keep: int = 0  # tokens that a context shift leaves at the start; -1: the prompt
+    n_discard: int = 0  # tokens that a context shift forgets; 0: half of the others
     arrived_at: float = 0.0  # engine clock, seconds
 
     state: State = State.QUEUED
     started: bool = False  # it has had a slot
     slot: int = -1  # where it is resident, or was last
     cells: int = 0
+    since: float = 0.0  # engine clock: when it got its place or, without one, began to wait
     n_prompt: int = field(init=False)
+    shifted: int = 0  # tokens that context shifts took out of `tokens`
 
     # parking
-    saved: Any = None  # its KV state in host RAM; None while it has cells, or parked without any
+    copy: HostCopy | None = None  # of its KV state in host RAM; it can outlast a park
+    swapped: int = 0  # cells that it had when it was parked by swap
+    redo: int = 0  # cells that it had when it was parked by recompute, until they are computed again
     parked_at: float = 0.0
     cause: str = ""
+    method: str = ""
     parks: int = 0
+    copy_s: float = 0.0  # of the transfer that runs
     parked_s: float = 0.0
     park_due: bool = False
+    held: bool = False  # by an operator: it does not return
 
     # timings, seconds on the engine clock; time parked is in neither
     active_since: float = 0.0
@@ -57,21 +73,31 @@ class Sequence:
 
     @property
     def pending(self) -> int:
-        """Tokens that the KV cache does not hold yet."""
+        """Tokens that the KV cache does not hold."""
         return len(self.tokens) - self.cells
 
     @property
     def generated(self) -> int:
-        return len(self.tokens) - self.n_prompt
+        return len(self.tokens) + self.shifted - self.n_prompt
 
     @property
     def decoding(self) -> bool:
-        return self.cells == len(self.tokens) - 1 and len(self.tokens) > self.n_prompt
+        return (
+            self.state is State.RESIDENT
+            and self.cells == len(self.tokens) - 1
+            and len(self.tokens) + self.shifted > self.n_prompt
+        )
+
+    @property
+    def moving(self) -> bool:
+        return self.state is State.RETURNING
 
     def pause_clock(self, now: float) -> None:
         """Add the time since `active_since` to the phase it belongs to."""
-        if self.first_token_at:
-            self.decode_s += now - self.active_since
+        passed, self.active_since = now - self.active_since, now
+        if self.redo:  # only what it had already is computed: it waits
+            self.parked_s += passed
+        elif self.first_token_at:
+            self.decode_s += passed
         else:
-            self.prompt_s += now - self.active_since
-        self.active_since = now
+            self.prompt_s += passed

@@ -109,17 +109,17 @@ def test_argmax_and_the_native_greedy_sampler_choose_the_same(make_engine: Make)
     assert a.tokens == b.tokens
 
 
-def test_more_chats_than_slots_all_finish_in_the_order_of_arrival(make_engine: Make) -> None:
+def test_more_chats_than_slots_all_start_in_the_order_of_arrival_and_finish(make_engine: Make) -> None:
     engine = make_engine(512, n_slots=2)
     run = Run(engine)
     seqs = [run.add(p, 6) for p in (KNIGHT, FOX, FISHER, BAKER, KNIGHT)]
     order: list[str] = []
     while not engine.idle:
         assert len(engine.residents) <= 2
-        before = {s.id for s in engine.everyone()}
         run.step()
-        order += sorted(before - {s.id for s in engine.everyone()})
+        order += [s.id for s in seqs if s.started and s.id not in order]
     assert order == [s.id for s in seqs]
+    assert all(s.generated == 6 for s in seqs)
 
 
 def test_a_prompt_is_processed_in_chunks_beside_a_decoding_neighbour(make_engine: Make) -> None:

@@ -76,7 +76,8 @@ def test_parked_bytes_are_what_is_held_and_end_at_nothing(make_engine: Make) -> 
     seen = 0
     while not engine.idle:
         run.step()
-        held = sum(s.saved.nbytes for s in engine.parked.values() if s.saved is not None)
+        waiting = [*engine.parked.values(), *engine.leaving, *(s for s in engine.residents if s.moving)]
+        held = sum(s.copy.charged for s in waiting if s.copy is not None)
         assert engine.parked_bytes == held
         seen = max(seen, held)
     assert seen > 0

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from inference.engine import parking
 from inference.engine.engine import Engine
 from inference.engine.llama import Context, Model
 from inference.messages import Accepted, Failed, Finished, Preempted, Resumed, SamplingParams, Started, Token
@@ -29,13 +30,16 @@ def tiny_context(tmp_path_factory: pytest.TempPathFactory, model: Model) -> Iter
 
 def check_books(engine: Engine, context: Context) -> None:
     """What the engine believes is what llama.cpp holds."""
-    by_slot = {s.slot: s for s in engine.residents}
-    assert len(by_slot) == len(engine.residents) <= N_SLOTS
+    seated = [*engine.residents, *engine.leaving]
+    by_slot = {s.slot: s for s in seated}
+    assert len(by_slot) == len(seated) <= N_SLOTS
     for slot in range(N_SLOTS):
         assert context.cells(slot) == (by_slot[slot].cells if slot in by_slot else 0)
     assert engine.used_cells <= N_CELLS
-    assert engine.parked_bytes == sum(s.saved.nbytes for s in engine.parked.values() if s.saved is not None)
-    assert len(engine.residents) + len(engine.parked) <= N_SLOTS
+    copies = [s.copy.charged for s in engine.everyone() if s.copy is not None]
+    assert engine.parked_bytes + engine.kept_bytes == sum(copies)
+    for seq in engine.parked.values():
+        assert seq.swapped == (min(seq.swapped, len(seq.tokens)) if seq.copy is not None else 0)
 
 
 def check_life(events: list[object]) -> None:
@@ -62,8 +66,9 @@ def check_life(events: list[object]) -> None:
 @pytest.mark.parametrize("plan_ahead", [True, False], ids=["planned", "unplanned"])
 @pytest.mark.parametrize("preempt_ram", [-1, 60_000, 0], ids=["swap", "little-ram", "never-park"])
 def test_the_books_balance_after_every_step(
-    tiny_context: Context, seed: int, plan_ahead: bool, preempt_ram: int
+    tiny_context: Context, seed: int, plan_ahead: bool, preempt_ram: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(parking, "PIECE", 16)
     dice = random.Random(seed)
     engine = Engine(
         tiny_context,
@@ -73,9 +78,10 @@ def test_the_books_balance_after_every_step(
         plan_ahead=plan_ahead,
         preempt_ram=preempt_ram,
         preempt_every=dice.choice([0, 0, 3, 10]),
+        context_shift=bool(seed % 2),
     )
     run, to_come, steps = Run(engine), 60, 0
-    while to_come or not engine.idle:
+    while to_come or engine.parked or not engine.idle:
         while to_come and dice.random() < 0.3:
             prompt = [dice.randrange(100, 40_000) for _ in range(dice.choice([1, 5, 30, 100, 240]))]
             sampling = SamplingParams(temperature=dice.choice([0.0, 1.0]), seed=1, ignore_eos=True)
@@ -85,6 +91,9 @@ def test_the_books_balance_after_every_step(
             everyone = list(engine.everyone())
             if everyone:
                 engine.cancel(dice.choice(everyone).id)
+        if dice.random() < 0.02:
+            for seq in engine.everyone():
+                engine.release(seq.id) if seq.held else dice.random() < 0.2 and engine.hold(seq.id)
         run.step()
         check_books(engine, tiny_context)
         steps += 1
@@ -93,4 +102,4 @@ def test_the_books_balance_after_every_step(
         check_life(events)
     counters = engine.counters
     assert counters.n_resume_total <= counters.n_preempt_total
-    assert engine.parked_bytes == 0
+    assert engine.parked_bytes == engine.kept_bytes == 0

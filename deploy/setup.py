@@ -11,6 +11,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from typing import List, NoReturn  # noqa: UP035 - an old Python must get as far as the check
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -18,6 +19,7 @@ VENV = os.path.join(ROOT, ".venv")
 PYTHON = os.path.join(VENV, "bin", "python")
 LOG = os.path.join(VENV, "install.log")
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")  # those that the tests look for
+NO_AMX = "-mno-amx-tile -mno-amx-int8 -mno-amx-bf16"
 STEP = re.compile(r"\[\s*(?:(\d+)/(\d+)|(\d+)%)\]")  # of ninja, of make
 
 
@@ -73,6 +75,10 @@ def _check_compilers() -> None:
 def _pip(name: str) -> None:
     """Run pip; of its output show what it works on and how far a build is. All of it goes to a log."""
     env = dict(os.environ, CMAKE_BUILD_PARALLEL_LEVEL=os.environ.get("CMAKE_BUILD_PARALLEL_LEVEL", _cores()))
+    if _amx_is_broken():
+        print("  AMX does not work with this compiler or machine: building without it", flush=True)
+        for variable in ("CFLAGS", "CXXFLAGS"):
+            env[variable] = (env.get(variable, "") + " " + NO_AMX).strip()
     command = [PYTHON, "-m", "pip", "install", "-v", "--progress-bar", "off", "-r", name]
     pip = subprocess.Popen(
         command,
@@ -112,6 +118,20 @@ def _pip(name: str) -> None:
     if pip.returncode:
         why = errors[0] if errors else f"its exit code is {pip.returncode}"
         _fail(f"pip could not install {name}: {why} (all it said is in .venv/install.log)")
+
+
+def _amx_is_broken() -> bool:
+    """llama.cpp is built for what this CPU reports, and would die of what compiler or CPU get wrong."""
+    if " amx_tile" not in _read("/proc/cpuinfo"):
+        return False
+    with tempfile.TemporaryDirectory() as folder:
+        program = os.path.join(folder, "try_amx")
+        source = os.path.join(ROOT, "deploy", "try_amx.c")
+        compiler = os.environ.get("CC") or next(filter(shutil.which, ("cc", "gcc", "clang")), "cc")
+        compiled = subprocess.run(
+            [*compiler.split(), "-O3", "-mamx-tile", "-o", program, source], stderr=subprocess.DEVNULL
+        )
+        return compiled.returncode == 0 and subprocess.run([program]).returncode != 0
 
 
 def _cores() -> str:

@@ -279,6 +279,13 @@ def test_a_child_that_is_killed_is_started_again(first, name):
     first.until(lambda: first.children().get(name, killed) != killed and first.is_healthy())
 
 
+def test_a_worker_built_for_another_cpu_ends_it_with_what_to_do(start, tmp_path):
+    served = start(tmp_path)
+    os.kill(served.children()["worker"], signal.SIGILL)
+    served.read_until("llama.cpp was built for another")
+    assert served.process.wait(30) != 0
+
+
 def test_sigterm_leaves_no_process_and_the_next_start_shows_no_password(first, start):
     watch = Watch(first.children())
     assert first.end(signal.SIGTERM)[0] == 0

@@ -16,6 +16,10 @@ from . import CannotStart
 
 TIED = Path(__file__).with_name("tied.py")
 GIVES_UP = 78  # the exit code of a child that said in its last line why a restart would not help
+WRONG_CPU = (
+    "was stopped by the CPU at an instruction that it does not have: llama.cpp was built for another "
+    "machine or by a faulty compiler; remove .venv, run `pip cache remove llama_cpp_python`, and run make again"
+)
 FIRST_DELAY, LONGEST_DELAY = 0.5, 10.0  # seconds between a death and the next start
 LONG_LIFE = 60.0  # seconds after which a death counts as the first one
 LONGEST_LINE = 1 << 20  # bytes
@@ -61,6 +65,8 @@ class Child:
             if code == GIVES_UP:
                 reason = self.last_line.removeprefix(f"manage.py {self.name}: ")
                 raise CannotStart(reason or f"the {self.name} cannot start")
+            if code == -signal.SIGILL:
+                raise CannotStart(f"the {self.name} {WRONG_CPU}")
             if time.monotonic() - began > LONG_LIFE:
                 delay = FIRST_DELAY
             how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"

@@ -6,7 +6,7 @@ NO_VALUE = """
     --check-tensors --op-offload --no-op-offload --log-disable --log-jsonl --no-log-jsonl -v --verbose
     --log-verbose --offline --log-prefix --no-log-prefix --log-timestamps --no-log-timestamps
     --ignore-eos -bs --backend-sampling -kvu --kv-unified -no-kvu --no-kv-unified --cache-idle-slots
-    --no-cache-idle-slots --context-shift --no-context-shift -sp --special --warmup --no-warmup
+    --no-cache-idle-slots -sp --special --warmup --no-warmup
     --spm-infill -cb --cont-batching -nocb --no-cont-batching --mmproj-auto --no-mmproj --no-mmproj-auto
     --mmproj-offload --no-mmproj-offload --reuse-port --cors-credentials --no-cors-credentials
     --ui-mcp-proxy --webui-mcp-proxy --no-ui-mcp-proxy --no-webui-mcp-proxy -ag --agent -no-ag
@@ -22,9 +22,9 @@ NO_VALUE = """
 """
 ONE_VALUE = """
     -tb --threads-batch -C --cpu-mask -Cr --cpu-range --cpu-strict --prio --poll -Cb --cpu-mask-batch
-    -Crb --cpu-range-batch --cpu-strict-batch --prio-batch --poll-batch --keep --rope-scaling
+    -Crb --cpu-range-batch --cpu-strict-batch --prio-batch --poll-batch --rope-scaling
     --rope-scale --rope-freq-base --rope-freq-scale --yarn-orig-ctx --yarn-ext-factor --yarn-attn-factor
-    --yarn-beta-slow --yarn-beta-fast -ctk --cache-type-k -ctv --cache-type-v -dt --defrag-thold --rpc
+    --yarn-beta-slow --yarn-beta-fast -dt --defrag-thold --rpc
     -lm --load-mode -lzm --lazy-mode --numa -dev --device -ot --override-tensor -ncmoe --n-cpu-moe
     -ncffn --n-cpu-ffn -sm --split-mode -ts --tensor-split -mg --main-gpu -fitt --fit-target -fitc
     --fit-ctx --override-kv --lora --lora-scaled --control-vector --control-vector-scaled -mu

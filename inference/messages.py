@@ -45,6 +45,8 @@ class GenerationRequest:
     max_tokens: int = -1  # -1: until the model stops or the context is full
     stop: tuple[str, ...] = ()
     stream: bool = False  # only a streaming request is told of parks
+    n_keep: int = 0  # tokens that a context shift leaves at the start; -1: the prompt
+    n_discard: int = 0  # tokens that a context shift forgets; 0: half of the others
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -60,6 +62,8 @@ class GenerationRequest:
             max_tokens=data["max_tokens"],
             stop=tuple(data["stop"]),
             stream=data["stream"],
+            n_keep=data.get("n_keep", 0),
+            n_discard=data.get("n_discard", 0),
         )
 
 

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple, NoReturn
 from .ignored_flags import NO_VALUE, ONE_VALUE, OPTIONAL_VALUE, TWO_VALUES
 
 VERSION = "0.1.0"
+CACHE_TYPES = ("f32", "f16", "bf16", "q8_0", "q4_0", "q4_1", "iq4_nl", "q5_0", "q5_1")
 DEFAULT_DATA_DIR = Path(__file__).resolve().parent.parent / "var"
 
 
@@ -53,7 +54,13 @@ class Options:
     metrics: bool = False
     sse_ping_interval: float = 2.0  # seconds; -1: no comments but those of a park
     preempt_ram: int = 8192  # MiB; -1: no limit
+    rotate_after: float = 2.0  # seconds; 0: never
     preempt_every: int = 0  # tokens; 0: never
+    context_shift: bool = False
+    keep: int = 0  # tokens; -1: the prompt
+    cache_type_k: str = "f16"
+    cache_type_v: str = "f16"
+    exact: bool = False
     allow_anonymous: bool = False
 
     @property
@@ -123,8 +130,21 @@ def _interval(text: str) -> float:
     return value
 
 
+def _wait(text: str) -> float:
+    value = _number(text)
+    if value < 0:
+        raise argparse.ArgumentTypeError(f"{text} is negative; 0 means never")
+    return value
+
+
+def _cache_type(text: str) -> str:
+    if text not in CACHE_TYPES:
+        raise argparse.ArgumentTypeError(f"'{text}' is none of {', '.join(CACHE_TYPES)}")
+    return text
+
+
 def _parallel(text: str) -> int:
-    value = _whole(-1, 256)(text)
+    value = _whole(-1, 255)(text)
     if value == 0:
         raise argparse.ArgumentTypeError("0 slots can serve nobody; give 1 or more")
     return 4 if value == -1 else value
@@ -242,6 +262,20 @@ FLAGS = (
          "the longest silence of a stream before a comment (default: 2; -1: none but those of a park)"),
     Flag("preempt_ram", "--preempt-ram", "LLAMA_ARG_PREEMPT_RAM", _whole(-1, 2**31 - 1), "MIB",
          "host RAM for parked chats (default: 8192; -1: no limit)"),
+    Flag("rotate_after", "--rotate-after", "LLAMA_ARG_ROTATE_AFTER", _wait, "SECONDS",
+         "how long the head of those who wait is passed over before it gets a resident's place "
+         "(default: 2; 0: for ever)"),
+    Flag("context_shift", "--context-shift", "LLAMA_ARG_CONTEXT_SHIFT", _boolean, "",
+         "a chat whose context is full forgets a part of it and goes on (default: it ends)"),
+    Flag("context_shift", "--no-context-shift", "", _boolean, "", "a chat ends when its context is full"),
+    Flag("keep", "--keep", "", _whole(-1, 2**31 - 1), "N",
+         "tokens of the prompt that a context shift keeps (default: 0; -1: all)"),
+    Flag("cache_type_k", "-ctk --cache-type-k", "LLAMA_ARG_CACHE_TYPE_K", _cache_type, "TYPE",
+         "type of the keys in the KV cache (default: f16)"),
+    Flag("cache_type_v", "-ctv --cache-type-v", "LLAMA_ARG_CACHE_TYPE_V", _cache_type, "TYPE",
+         "type of the values in the KV cache (default: f16)"),
+    Flag("exact", "--exact", "LLAMA_ARG_EXACT", _boolean, "",
+         "the text does not depend on what else runs (more memory, fewer tokens per second)"),
     Flag("preempt_every", "--preempt-every", "LLAMA_SERVER_PREEMPT_EVERY", _whole(0, 2**31 - 1), "N",
          "for tests: park each chat every N of its tokens (default: 0, never)"),
     Flag("allow_anonymous", "--allow-anonymous", "", _boolean, "",
@@ -366,6 +400,8 @@ def _build(given: Mapping[str, Any], environ: Mapping[str, str]) -> Options:
             values[flag.field] = value
     batch, ubatch = values["batch_size"], values["ubatch_size"]
     values["ubatch_size"] = min(ubatch or batch, batch)
+    if values["exact"] and values["flash_attn"] == "on":
+        raise OptionError("--exact does without flash attention; leave --flash-attn on away")
     return Options(**values, api_keys=tuple(dict.fromkeys(keys)))
 
 

@@ -144,6 +144,11 @@ class Engine:
         """Host RAM that residents keep of earlier parks; it goes when a park needs it."""
         return sum(s.copy.charged for s in self.residents if s.copy is not None and not s.moving)
 
+    @property
+    def copied_bytes(self) -> tuple[int, int]:
+        """Bytes copied so far from the KV cache to host RAM, and back."""
+        return self._parking.bytes_out, self._parking.bytes_in
+
     def everyone(self) -> Iterator[Sequence]:
         yield from self.residents
         yield from self.leaving
@@ -409,7 +414,7 @@ class Engine:
         return self.context_shift and len(seq.tokens) >= self.n_ctx_seq
 
     def _shift(self, seq: Sequence) -> None:
-        """Make room in a full context, as llama-server does: some of all tokens but the last are forgotten."""
+        """Make room in a full context, as llama-server does: forget some of all tokens but the last."""
         keep = seq.n_prompt if seq.n_keep < 0 else seq.n_keep
         keep = min(keep + self.ctx.model.add_bos, self.n_ctx_seq - 4)
         left = len(seq.tokens) - 1 - keep

@@ -18,7 +18,7 @@ TIED = Path(__file__).with_name("tied.py")
 GIVES_UP = 78  # the exit code of a child that said in its last line why a restart would not help
 WRONG_CPU = (
     "was stopped by the CPU at an instruction that it does not have: llama.cpp was built for another "
-    "machine or by a faulty compiler; remove .venv, run `pip cache remove llama_cpp_python`, and run make again"
+    "machine, or by a faulty compiler; remove .venv, run `pip cache remove llama_cpp_python`, then make again"
 )
 FIRST_DELAY, LONGEST_DELAY = 0.5, 10.0  # seconds between a death and the next start
 LONG_LIFE = 60.0  # seconds after which a death counts as the first one

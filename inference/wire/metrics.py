@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from prometheus_client import CollectorRegistry, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -21,6 +23,19 @@ _COUNTERS = {
     "n_decode_total": "Calls of llama_decode.",
     "n_preempt_total": "Times that a sequence was parked.",
     "n_resume_total": "Times that a parked sequence was resumed.",
+    "recomputed_tokens_total": "Tokens computed again after parks by recompute.",
+    "copied_out_bytes_total": "Bytes of KV state copied to host RAM.",
+    "copied_in_bytes_total": "Bytes of KV state copied back from host RAM.",
+    "context_shifts_total": "Times that a full context forgot a part of it.",
+}
+_MOVES = {
+    "parks": "Parks by cause and method (swap or recompute).",
+    "resumes": "Resumes by the cause and method of the park.",
+}
+_HISTOGRAMS = {
+    "parked_seconds": "Seconds from a park to its resume.",
+    "copy_out_seconds": "Seconds of copying that a park by swap took.",
+    "copy_in_seconds": "Seconds of copying that a resume took.",
 }
 
 
@@ -35,6 +50,31 @@ class _Workers(Collector):
             yield CounterMetricFamily(f"llamacpp:{name}", text, value=self._counter(name))
         for name, text, value in self._gauges():
             yield GaugeMetricFamily(f"llamacpp:{name}", text, value=value)
+        for name, text in _MOVES.items():
+            yield self._moves(name, text)
+        for name, text in _HISTOGRAMS.items():
+            yield self._histogram(name, text)
+
+    def _moves(self, name: str, text: str) -> CounterMetricFamily:
+        family = CounterMetricFamily(f"llamacpp:{name}", text, labels=("cause", "method"))
+        sums: Counter[tuple[str, str]] = Counter()
+        for snapshot in self._snapshots:
+            for cause, method, n in snapshot["moves"][name]:
+                sums[cause, method] += n
+        for labels, n in sorted(sums.items()):
+            family.add_metric(labels, n)
+        return family
+
+    def _histogram(self, name: str, text: str) -> HistogramMetricFamily:
+        found = [snapshot["histograms"][name] for snapshot in self._snapshots]
+        family = HistogramMetricFamily(f"llamacpp:{name}", text)
+        if found:
+            buckets, below = [], 0
+            for i, bound in enumerate((*found[0]["bounds"], "+Inf")):
+                below += sum(histogram["counts"][i] for histogram in found)
+                buckets.append((str(bound), below))
+            family.add_metric((), buckets, sum_value=sum(histogram["sum"] for histogram in found))
+        return family
 
     def _gauges(self) -> Iterator[tuple[str, str, float]]:
         total, snapshots = self._counter, self._snapshots
@@ -60,6 +100,16 @@ class _Workers(Collector):
         yield "kv_cache_usage_ratio", "Share of the pool's cells in use; 1 is full.", _ratio(used, cells)
         yield "kv_cache_tokens", "Cells of the pool in use.", used
         yield "preempt_ram_bytes", "Bytes of host RAM held by parked sequences.", total("preempt_ram_bytes")
+        yield (
+            "preempt_ram_kept_bytes",
+            "Bytes of host RAM that resumed sequences keep for their next park.",
+            total("preempt_ram_kept_bytes"),
+        )
+        rotations = sum(n for s in snapshots for cause, _, n in s["moves"]["parks"] if cause == "rotation")
+        yield "n_rotations", "Parks that gave the head of those who wait a place.", rotations
+        now = time.time()
+        waits = [now - w["since"] for s in snapshots for w in (*s["parked"], *s["queue"])]
+        yield "longest_wait_seconds", "The longest current wait for a place.", max(waits, default=0.0)
 
     def _counter(self, name: str) -> float:
         return float(sum(snapshot["counters"][name] for snapshot in self._snapshots))

@@ -16,6 +16,9 @@ from inference.wire.errors import RequestError
 
 Snapshot = dict[str, Any]
 
+# How a parked chat's KV state is kept, as the worker's model allows it.
+PREEMPTION = {"pieces": "swap in pieces", "whole": "swap as a whole", "none": "recompute"}
+
 
 def health(snapshots: Sequence[Snapshot]) -> tuple[int, dict[str, Any]]:
     """HTTP status and body of GET /health: 200 as soon as one worker is ready."""
@@ -35,7 +38,8 @@ def slots(snapshots: Sequence[Snapshot]) -> list[dict[str, Any]]:
             "n_ctx": snapshot["n_ctx_seq"],
             "speculative": False,
             "is_processing": slot["state"] != "idle",
-            "is_preempted": slot["state"] == "parked",
+            "is_preempted": slot["state"] in ("parking", "parked", "resuming"),
+            "is_transferring": slot["state"] in ("parking", "resuming"),
             "state": slot["state"],
             "n_cells": slot["cells"],
             "n_prompt_tokens": slot["n_prompt_tokens"],
@@ -66,6 +70,9 @@ def props(snapshots: Sequence[Snapshot], defaults: Defaults) -> dict[str, Any]:
         "modalities": {"vision": False, "audio": False},
         "chat_template": model["chat_template"],
         "build_info": "berth",
+        "exact_concurrency": ready["exact"],
+        "context_shift": ready["context_shift"],
+        "preemption": PREEMPTION[ready["swap"]],
     }
 
 

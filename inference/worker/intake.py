@@ -55,6 +55,8 @@ class Intake:
             text=TextAssembler(request.stop),
             max_tokens=request.max_tokens,
             owner=job.owner,
+            n_keep=request.n_keep,
+            n_discard=request.n_discard,
         )
         return Accepted(len(tokens), sampler.seed, request.max_tokens), seq
 

@@ -84,7 +84,12 @@ class Worker:
             n_ubatch=options.ubatch_size,
             n_threads=options.threads,
             flash_attn=options.flash_attn,
+            cache_type_k=options.cache_type_k,
+            cache_type_v=options.cache_type_v,
+            exact=options.exact,
         )
+        if options.context_shift and not context.can_shift:
+            logger.warning("this model's KV cache cannot be shifted: --context-shift is ignored")
         self._n_ctx_seq = min(n_cells, model.n_ctx_train)
         self._engine = Engine(
             context,
@@ -93,6 +98,8 @@ class Worker:
             n_ctx_seq=self._n_ctx_seq,
             lone_chunk=GPU_LONE_CHUNK if model.on_gpu else CPU_LONE_CHUNK,
             preempt_ram=options.preempt_ram << 20 if options.preempt_ram > 0 else options.preempt_ram,
+            rotate_after=options.rotate_after,
+            context_shift=options.context_shift,
             preempt_every=options.preempt_every,
         )
         template = ChatTemplate(model.chat_template, bos=model.bos, eos=model.eos)
@@ -113,6 +120,9 @@ class Worker:
             },
             "n_ctx": n_cells,
             "n_ctx_seq": self._n_ctx_seq,
+            "swap": context.swap,
+            "context_shift": self._engine.context_shift,
+            "exact": options.exact,
         }
         self._numbers: dict[str, int] = {}  # the last sequence number of each generation that runs here
         self._cancelled: OrderedDict[str, None] = OrderedDict()  # cancelled before their job was read

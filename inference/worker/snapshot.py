@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from inference.engine.engine import Engine
-from inference.engine.sequence import Sequence
+from inference.engine.sequence import Sequence, State
 
 RATE_OVER_S = 1.0  # tokens per second are averaged over about this long
 
@@ -25,16 +25,19 @@ class Snapshots:
         now = engine.clock()
         epoch = time.time() - now
         shown: dict[int, Sequence] = {s.slot: s for s in reversed(engine.parked.values()) if s.slot >= 0}
-        shown |= {s.slot: s for s in engine.residents}
-        counters = asdict(engine.counters)
+        shown |= {s.slot: s for s in (*engine.residents, *engine.leaving)}
+        counted = asdict(engine.counters)
+        counters = {name: n for name, n in counted.items() if isinstance(n, int | float)}
         decodes, busy = counters["n_decode_total"], counters.pop("busy_slots_total")
         counters["n_busy_slots_per_decode"] = busy / decodes if decodes else 0.0
         counters["preempt_ram_bytes"] = engine.parked_bytes
+        counters["preempt_ram_kept_bytes"] = engine.kept_bytes
+        counters["copied_out_bytes_total"], counters["copied_in_bytes_total"] = engine.copied_bytes
         self._measure(now)
         return {
             "pool": {"cells": engine.n_cells, "used": engine.used_cells},
             "slots": [self._slot(i, shown.get(i), epoch) for i in range(engine.n_slots)],
-            "parked": [_parked(s, epoch) for s in engine.parked.values()],
+            "parked": [_parked(s, epoch) for s in (*engine.parked.values(), *engine.leaving)],
             "queue": [
                 {
                     "generation": s.id,
@@ -45,11 +48,20 @@ class Snapshots:
                 for s in engine.queued.values()
             ],
             "counters": counters,
+            "moves": {
+                name: [[cause, method, n] for (cause, method), n in counted[name].items()]
+                for name in ("parks", "resumes")
+            },
+            "histograms": {
+                name: counted[name] for name in ("parked_seconds", "copy_out_seconds", "copy_in_seconds")
+            },
         }
 
     def _measure(self, now: float) -> None:
         rates: dict[str, tuple[float, int, float]] = {}
         for s in self._engine.residents:
+            if s.moving:
+                continue
             at, generated, rate = self._rates.get(s.id, (now, s.generated, 0.0))
             if now - at >= RATE_OVER_S:
                 rate = (s.generated - generated) / (now - at)
@@ -75,17 +87,23 @@ class Snapshots:
         resident = s.id in self._rates
         return {
             "id": slot,
-            "state": "parked" if not resident else "decode" if s.decoding else "prefill",
+            "state": _state(s),
             "generation": s.id,
             "owner": s.owner,
-            "cells": s.cells if resident else 0,
+            "cells": s.cells,
             "n_prompt_tokens": s.n_prompt,
-            "n_prompt_processed": min(s.cells, s.n_prompt),
+            "n_prompt_processed": s.n_prompt if s.generated else min(s.cells, s.n_prompt),
             "n_decoded": s.generated,
             "tokens_per_second": round(self._rates[s.id][2], 1) if resident else 0.0,
             "parks": s.parks,
-            "since": epoch + (s.active_since if resident else s.parked_at),
+            "since": epoch + s.since,
         }
+
+
+def _state(s: Sequence) -> str:
+    if s.state is State.RESIDENT:
+        return "decode" if s.decoding else "prefill"
+    return {State.LEAVING: "parking", State.PARKED: "parked", State.RETURNING: "resuming"}[s.state]
 
 
 def _parked(s: Sequence, epoch: float) -> dict[str, Any]:
@@ -96,6 +114,7 @@ def _parked(s: Sequence, epoch: float) -> dict[str, Any]:
         "cells": s.swapped,
         "bytes": s.copy.charged if s.copy is not None else 0,
         "since": epoch + s.parked_at,
+        "method": s.method,
         "cause": s.cause,
         "parks": s.parks,
     }

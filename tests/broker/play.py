@@ -70,7 +70,13 @@ def picture(worker: str = "w1", state: str = "ready", **more: Any) -> dict[str, 
         "n_preempt_total": 0,
         "n_resume_total": 0,
         "preempt_ram_bytes": 0,
+        "preempt_ram_kept_bytes": 0,
+        "recomputed_tokens_total": 0,
+        "copied_out_bytes_total": 0,
+        "copied_in_bytes_total": 0,
+        "context_shifts_total": 0,
     }
+    histogram = {"bounds": (1.0, 5.0), "counts": [0, 0, 0], "sum": 0.0}
     return {
         "worker": worker,
         "at": time.time(),
@@ -83,7 +89,12 @@ def picture(worker: str = "w1", state: str = "ready", **more: Any) -> dict[str, 
         "slots": [slot],
         "parked": [],
         "queue": [],
+        "swap": "pieces",
+        "context_shift": False,
+        "exact": False,
         "counters": counters,
+        "moves": {"parks": [], "resumes": []},
+        "histograms": dict.fromkeys(("parked_seconds", "copy_out_seconds", "copy_in_seconds"), histogram),
     } | more
 
 

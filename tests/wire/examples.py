@@ -149,6 +149,23 @@ def snapshot(**fields: Any) -> dict[str, Any]:
             "n_preempt_total": 3,
             "n_resume_total": 2,
             "preempt_ram_bytes": 4096,
+            "preempt_ram_kept_bytes": 512,
+            "recomputed_tokens_total": 7,
+            "copied_out_bytes_total": 9000,
+            "copied_in_bytes_total": 8000,
+            "context_shifts_total": 0,
+        },
+        "swap": "pieces",
+        "context_shift": False,
+        "exact": False,
+        "moves": {
+            "parks": [["pressure", "swap", 2], ["rotation", "recompute", 1]],
+            "resumes": [["pressure", "swap", 2]],
+        },
+        "histograms": {
+            "parked_seconds": {"bounds": (1.0, 5.0), "counts": [1, 2, 0], "sum": 4.5},
+            "copy_out_seconds": {"bounds": (1.0, 5.0), "counts": [0, 0, 0], "sum": 0.0},
+            "copy_in_seconds": {"bounds": (1.0, 5.0), "counts": [0, 0, 0], "sum": 0.0},
         },
     }
     return usual | fields

@@ -9,8 +9,13 @@ from tests.wire.examples import snapshot
 def values(snapshots):
     families = text_string_to_metric_families(metrics(snapshots).decode())
     samples = [sample for family in families for sample in family.samples]
-    assert not any(sample.labels for sample in samples)
-    return {sample.name.removeprefix("llamacpp:"): sample.value for sample in samples}
+    return {s.name.removeprefix("llamacpp:"): s.value for s in samples if not s.labels}
+
+
+def labelled(snapshots, name):
+    families = text_string_to_metric_families(metrics(snapshots).decode())
+    found = [sample for family in families for sample in family.samples if sample.name == f"llamacpp:{name}"]
+    return {tuple(sample.labels.values()): sample.value for sample in found}
 
 
 ONE = {
@@ -30,11 +35,39 @@ ONE = {
     "kv_cache_usage_ratio": 0.25,
     "kv_cache_tokens": 128,
     "preempt_ram_bytes": 4096,
+    "preempt_ram_kept_bytes": 512,
+    "recomputed_tokens_total": 7,
+    "copied_out_bytes_total": 9000,
+    "copied_in_bytes_total": 8000,
+    "context_shifts_total": 0,
+    "n_rotations": 1,
+    "parked_seconds_count": 3,
+    "parked_seconds_sum": 4.5,
+    "copy_out_seconds_count": 0,
+    "copy_out_seconds_sum": 0,
+    "copy_in_seconds_count": 0,
+    "copy_in_seconds_sum": 0,
 }
 
 
 def test_one_workers_metrics_and_nothing_of_the_process():
-    assert values([snapshot()]) == ONE
+    found = values([snapshot()])
+    assert found.pop("longest_wait_seconds") > 0
+    assert found == ONE
+
+
+def test_parks_are_told_by_cause_and_method_over_all_workers():
+    expected = {("pressure", "swap"): 4, ("rotation", "recompute"): 2}
+    assert labelled([snapshot(), snapshot()], "parks_total") == expected
+    assert labelled([snapshot()], "resumes_total") == {("pressure", "swap"): 2}
+
+
+def test_times_parked_are_a_cumulative_histogram():
+    assert labelled([snapshot(), snapshot()], "parked_seconds_bucket") == {
+        ("1.0",): 2,
+        ("5.0",): 6,
+        ("+Inf",): 6,
+    }
 
 
 def test_workers_are_summed_and_averages_are_weighed():
@@ -48,12 +81,14 @@ def test_workers_are_summed_and_averages_are_weighed():
 
 
 def test_without_workers_everything_is_zero():
-    assert values([]) == dict.fromkeys(ONE, 0)
+    expected = {name: 0 for name in ONE if not name.endswith(("_count", "_sum"))}
+    assert values([]) == expected | {"longest_wait_seconds": 0}
 
 
 def test_each_metric_has_help_and_a_type():
     lines = metrics([snapshot()]).decode().splitlines()
-    assert sum(line.startswith("# HELP llamacpp:") for line in lines) == len(ONE)
-    assert sum(line.startswith("# TYPE llamacpp:") for line in lines) == len(ONE)
+    named = [line.split()[2] for line in lines if line.startswith("# TYPE llamacpp:")]
+    assert named == [line.split()[2] for line in lines if line.startswith("# HELP llamacpp:")]
+    assert len(named) == len(set(named)) == len(ONE) - 6 + 3 + 2 + 1
     assert "# TYPE llamacpp:n_preempt_total counter" in lines
     assert "# TYPE llamacpp:kv_cache_usage_ratio gauge" in lines

@@ -7,7 +7,7 @@ out. It reads from top to bottom as the policy:
 2. Every resident that computes must be able to take at least one cell. While that does not fit, a victim
    is parked.
 3. Parked and queued sequences wait in one line for a place. Its order is the time since when they wait; a
-   level of priority is worth a minute of it. Nobody passes a head that does not fit yet. Cells are left for
+   level of priority is worth half a minute of it. Nobody passes a head that does not fit yet. Cells are left for
    the residents to grow, so that whoever comes in does not drive another out again at once; without
    residents that is waived.
 4. A head of higher priority has residents of lower priority parked for it. A head that has waited for
@@ -70,12 +70,13 @@ class Policy:
     return_margin: float = 1 / 4  # of the pool, left free when a parked sequence returns
     join_margin: float = 1 / 64  # of the pool, left free when a new one is admitted; at least 8 cells
     parks_before_spared: int = 3
-    level_s: float = 60.0  # the seconds of waiting that one level of priority is worth
+    level_s: float = 30.0  # the seconds of waiting that one level of priority is worth
     protected_s: float = 0.5  # a resident is not parked for a higher priority before
     turn_cells: int = 4096  # a turn is longer by `rotate_after` for each so many cells, to be worth its copy
     recompute_turns: int = 8  # how much longer a turn is while a park would cost the whole prefill again
 
 
+DEFAULT = Policy()
 LEVELS = 10  # priorities beyond count as this many levels: a line has an end for everybody
 
 
@@ -98,9 +99,11 @@ class Pool(Generic[S]):
     now: float  # s, the clock of `since`
     rotate_after: float  # s; 0 or less: no rotation
     can_park: bool  # False: whom pressure takes is failed, and nobody is parked for anything else
-    leaving: Sequence[S] = ()  # on their way out: they hold a slot and `cells` that the step may free for itself
+    leaving: Sequence[
+        S
+    ] = ()  # on their way out: they hold a slot and `cells` that the step may free for itself
     swaps: bool = True  # False: host RAM is full, and a park now is paid for by a prefill
-    policy: Policy = Policy()
+    policy: Policy = DEFAULT
 
 
 @dataclass(slots=True)
@@ -143,7 +146,7 @@ def plan(pool: Pool[S]) -> Plan[S]:
     return out
 
 
-def victim(residents: Sequence[S], policy: Policy = Policy()) -> S:  # noqa: B008, it is frozen
+def victim(residents: Sequence[S], policy: Policy = DEFAULT) -> S:
     """Whom to park under pressure: of the lowest priority the smallest, never the leader.
 
     The leader has the most cells of the highest priority. One that was parked three times already is passed
@@ -159,7 +162,7 @@ def victim(residents: Sequence[S], policy: Policy = Policy()) -> S:  # noqa: B00
 # --- the line ---------------------------------------------------------------------------------------
 
 
-def line_key(s: Schedulable, policy: Policy = Policy()) -> float:  # noqa: B008
+def line_key(s: Schedulable, policy: Policy = DEFAULT) -> float:
     """The order of the line: the least goes first. It does not change while a sequence waits."""
     return s.since + policy.level_s * _level(s)
 
@@ -181,11 +184,9 @@ def _let_in(pool: Pool[S], out: Plan[S], residents: list[S]) -> tuple[S, int] | 
     """Give places from the head of the line on; who is then the head, with the margin that it must leave."""
     slots, room = _room(pool, out, residents)
     for s, is_queued in _line(pool):
-        if is_queued:
-            margin = join_margin(pool)
-        else:
-            # Halved for a head that is due: what residents grew since one was parked for it must not undo that.
-            margin = return_margin(pool) // (2 if _is_due(pool, s) else 1)
+        margin = join_margin(pool) if is_queued else return_margin(pool)
+        if not is_queued and _is_due(pool, s):
+            margin //= 2  # what residents grew since one was parked for it must not undo that
         if slots < 1 or needs(s) > room - (margin if residents else 0):
             return s, margin
         (out.admit if is_queued else out.resume).append(s)
@@ -238,9 +239,7 @@ def _make_room(pool: Pool[S], out: Plan[S], residents: list[S], waiting: tuple[S
     if not any(cause for _, cause in causes) or any(s.moving for s in residents):
         return
     # The lowest priority first, of these who has had its place the longest.
-    turn = sorted(
-        ((s, cause) for s, cause in causes if cause), key=lambda c: (-_level(c[0]), c[0].since)
-    )
+    turn = sorted(((s, cause) for s, cause in causes if cause), key=lambda c: (-_level(c[0]), c[0].since))
     slots, room = _room(pool, out, residents)
     growth = 2 * join_margin(pool)  # of the others while it is copied out
     for left_free in (return_margin(pool) + growth, margin + growth):
@@ -314,7 +313,7 @@ def _step_room(pool: Pool[S], residents: list[S]) -> int:
 
 
 def _room(pool: Pool[S], out: Plan[S], residents: list[S]) -> tuple[int, int]:
-    """Slots and cells for who waits. What leaves still holds its own, and each prompt's rest is spoken for."""
+    """Slots and cells for who waits. What leaves still holds its own; each prompt's rest is spoken for."""
     leaving = [*pool.leaving, *(s for s, _ in out.park)]
     slots = pool.n_slots - len(residents) - len(leaving)
     return slots, pool.n_cells - sum(s.cells for s in leaving) - sum(needs(s) for s in residents)

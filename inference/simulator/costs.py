@@ -5,7 +5,13 @@ from __future__ import annotations
 from bisect import bisect_left
 from dataclasses import dataclass
 
-DECODE_S = ((0, 0.0), (1, 1 / 60), (2, 2 / 77), (4, 4 / 101), (8, 8 / 101))  # sequences in the batch, one step
+DECODE_S = (
+    (0, 0.0),
+    (1, 1 / 60),
+    (2, 2 / 77),
+    (4, 4 / 101),
+    (8, 8 / 101),
+)  # sequences in the batch, one step
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,3 +33,6 @@ class Costs:
     def prefill_tokens(self, n_decoding: int) -> int:
         """The prompt tokens that a step may take beside n decoding sequences; at least 8."""
         return max(8, int((self.step_target_s - self.decode_s(n_decoding)) / self.prompt_token_s))
+
+
+MEASURED = Costs()

@@ -1,4 +1,4 @@
-"""The engine in miniature: it carries out the production scheduler's plans, and only the clock is pretended."""
+"""The engine in miniature: it carries out the production scheduler's plans; the clock is pretended."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from inference.engine import scheduler
 from inference.engine.line import Line
 from inference.engine.scheduler import Plan, Policy, Pool
 
-from .costs import Costs
+from .costs import MEASURED, Costs
 
 STEP_TOKENS = 2048
 LONE_CHUNK = 128
@@ -84,7 +84,7 @@ class Totals:
 
 
 class Machine:
-    """Virtual slots and cells. `submit`, `cancel`, `hold` and `release` from outside; `step` advances the clock.
+    """Virtual slots and cells. From outside: `submit`, `cancel`, `hold`, `release`. `step` advances the clock.
 
     Args:
         ram: bytes of host RAM for parked chats; -1 for no bound, 0 to never park.
@@ -97,8 +97,8 @@ class Machine:
         n_slots: int,
         rotate_after: float = 2.0,
         ram: int = -1,
-        policy: Policy = Policy(),  # noqa: B008, it is frozen
-        costs: Costs = Costs(),  # noqa: B008
+        policy: Policy = scheduler.DEFAULT,
+        costs: Costs = MEASURED,
     ) -> None:
         self.n_cells, self.n_slots = n_cells, n_slots
         self.rotate_after, self.ram = rotate_after, ram

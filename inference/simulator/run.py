@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
-from inference.engine.scheduler import Policy
+from inference.engine.scheduler import DEFAULT, Policy
 
-from .costs import Costs
+from .costs import MEASURED, Costs
 from .machine import Chat, Machine, Reserved
 from .workload import Arrival, arrivals
 
@@ -24,7 +25,7 @@ class Scenario:
     rotate_after: float = 2.0  # s
     ram: int = -1  # bytes; -1: no bound
     parking: bool = True  # False: a chat takes the cells of its whole answer when it is admitted
-    policy: Policy = Policy()
+    policy: Policy = DEFAULT
     seed: int = 1
 
 
@@ -44,7 +45,12 @@ class Result:
     @property
     def first_tokens(self) -> list[float]:
         """From arrival to the first token, s, ascending."""
-        return sorted(chat.first_token_at - chat.arrived for chat in self.chats)
+        times = [chat.first_token_at - chat.arrived for chat in self.chats]
+        return sorted(t for t in times if not math.isnan(t)) or [math.nan]
+
+    @property
+    def failed(self) -> int:
+        return sum(chat.outcome != "finished" for chat in self.chats)
 
     @property
     def parks_per_chat(self) -> float:
@@ -59,7 +65,7 @@ def percentile(ascending: list[float], share: float) -> float:
     return ascending[min(len(ascending) - 1, int(share * len(ascending)))]
 
 
-def run(scenario: Scenario, costs: Costs = Costs()) -> Result:  # noqa: B008, it is frozen
+def run(scenario: Scenario, costs: Costs = MEASURED) -> Result:
     """Simulate until every chat has ended."""
     coming = arrivals(
         scenario.workload,

@@ -40,6 +40,7 @@ SIZES: dict[str, Callable[[Random], tuple[int, int]]] = {
     "bursty": _heavy,
     "agents": _agent,
 }
+CELLS = {"short": 512, "heavy": 2048, "bursty": 2048, "agents": 8192}  # a pool that is scarce for it
 BURST = 32  # chats that come at once
 
 

@@ -7,9 +7,9 @@ out. It reads from top to bottom as the policy:
 2. Every resident that computes must be able to take at least one cell. While that does not fit, a victim
    is parked.
 3. Parked and queued sequences wait in one line for a place. Its order is the time since when they wait; a
-   level of priority is worth half a minute of it. Nobody passes a head that does not fit yet. Cells are left for
-   the residents to grow, so that whoever comes in does not drive another out again at once; without
-   residents that is waived.
+   level of priority is worth half a minute of it. Nobody passes a head that does not fit yet. Cells are
+   left for the residents to grow, so that whoever comes in does not drive another out again at once;
+   without residents that is waived.
 4. A head of higher priority has residents of lower priority parked for it. A head that has waited for
    `rotate_after` has residents parked whose turn is over: that is rotation, and the leader is not spared.
    Either is done only if it makes room for the head, and one at a time.
@@ -67,7 +67,7 @@ S = TypeVar("S", bound=Schedulable)
 class Policy:
     """The policy's numbers. The defaults are those that the simulation chose."""
 
-    return_margin: float = 1 / 4  # of the pool, left free when a parked sequence returns
+    return_margin: float = 1 / 8  # of the pool, left free when a parked sequence returns
     join_margin: float = 1 / 64  # of the pool, left free when a new one is admitted; at least 8 cells
     parks_before_spared: int = 3
     level_s: float = 30.0  # the seconds of waiting that one level of priority is worth

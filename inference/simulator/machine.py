@@ -84,7 +84,7 @@ class Totals:
 
 
 class Machine:
-    """Virtual slots and cells. From outside: `submit`, `cancel`, `hold`, `release`. `step` advances the clock.
+    """Virtual slots and cells. From outside: `submit`, `cancel`, `hold`, `release`; `step` moves the clock.
 
     Args:
         ram: bytes of host RAM for parked chats; -1 for no bound, 0 to never park.

@@ -169,13 +169,15 @@ def _scenarios(options: dict[str, Any]) -> list[Scenario]:
 def _row(result: Result) -> str:
     s, waits, first = result.scenario, result.waits, result.first_tokens
     ram = {-1: "-", 0: "0"}.get(s.ram, str(s.ram // 2**20))
+    rotate = f"{s.rotate_after:g}" if s.parking else "queue"
+    times = [waits[-1], percentile(waits, 0.99), percentile(waits, 0.5)]
+    times += [percentile(first, 0.5), percentile(first, 0.99)]
     values = (
-        s.workload, s.cells, s.slots, f"{s.rotate_after:g}" if s.parking else "queue",
-        f"{s.policy.return_margin:.3f}", ram, f"{waits[-1]:.1f}", f"{percentile(waits, 0.99):.1f}", f"{percentile(waits, 0.5):.1f}",
-        f"{percentile(first, 0.5):.1f}", f"{percentile(first, 0.99):.1f}", f"{result.makespan:.0f}",
-        f"{result.makespan / result.unparked:.3f}", f"{result.parks_per_chat:.2f}",
-        f"{100 * result.recomputed_share:.1f} %", result.failed,
-    )  # fmt: skip
+        *(s.workload, s.cells, s.slots, rotate, f"{s.policy.return_margin:.3f}", ram),
+        *(f"{seconds:.1f}" for seconds in times),
+        *(f"{result.makespan:.0f}", f"{result.makespan / result.unparked:.3f}"),
+        *(f"{result.parks_per_chat:.2f}", f"{100 * result.recomputed_share:.1f} %", result.failed),
+    )
     return "  ".join(str(value).rjust(width) for value, (_, width) in zip(values, COLUMNS, strict=True))
 
 

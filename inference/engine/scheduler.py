@@ -7,7 +7,7 @@ out. It reads from top to bottom as the policy:
 2. Every resident that computes must be able to take at least one cell. While that does not fit, a victim
    is parked.
 3. Parked and queued sequences wait in one line for a place. Its order is the time since when they wait; a
-   level of priority is worth half a minute of it. Nobody passes a head that does not fit yet. Cells are
+   level of priority is worth a minute of it. Nobody passes a head that does not fit yet. Cells are
    left for the residents to grow, so that whoever comes in does not drive another out again at once;
    without residents that is waived.
 4. A head of higher priority has residents of lower priority parked for it. A head that has waited for
@@ -70,10 +70,10 @@ class Policy:
     return_margin: float = 1 / 8  # of the pool, left free when a parked sequence returns
     join_margin: float = 1 / 64  # of the pool, left free when a new one is admitted; at least 8 cells
     parks_before_spared: int = 3
-    level_s: float = 30.0  # the seconds of waiting that one level of priority is worth
+    level_s: float = 60.0  # the seconds of waiting that one level of priority is worth
     protected_s: float = 0.5  # a resident is not parked for a higher priority before
-    turn_cells: int = 4096  # a turn is longer by `rotate_after` for each so many cells, to be worth its copy
-    recompute_turns: int = 8  # how much longer a turn is while a park would cost the whole prefill again
+    turn_cells: int = 1024  # a turn is longer by `rotate_after` for each so many cells, to be worth its copy
+    recompute_turns: int = 32  # how much longer a turn is while a park would cost the whole prefill again
 
 
 DEFAULT = Policy()

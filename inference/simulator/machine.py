@@ -112,7 +112,7 @@ class Machine:
         self.totals = Totals()
         self.stays: list[Stay] = []
         self.waiting_over_time: list[tuple[float, int]] = []  # s, chats in line
-        self._planned_cells = n_cells  # fewer after a step that found no cells
+        self.planned_cells = n_cells  # fewer after a step that found no cells
         self._free_slots = list(range(n_slots))
         self._entered: dict[int, float] = {}  # when the chat in each slot got it
 
@@ -149,10 +149,10 @@ class Machine:
 
     def pool(self) -> Pool[Chat]:
         if len(self.residents) <= 1:
-            self._planned_cells = self.n_cells
+            self.planned_cells = self.n_cells
         biggest = max((s.cells for s in self.residents), default=0)
         return Pool(
-            n_cells=self._planned_cells,
+            n_cells=self.planned_cells,
             n_slots=self.n_slots,
             residents=self.residents,
             leaving=self.leaving,
@@ -208,7 +208,7 @@ class Machine:
     def no_cells(self) -> None:
         """A step finds no cells, as llama_decode may say: somebody is parked, the last one is failed."""
         if len(self.residents) > 1:
-            self._planned_cells = sum(s.cells for s in (*self.residents, *self.leaving))
+            self.planned_cells = sum(s.cells for s in (*self.residents, *self.leaving))
             self._park(scheduler.victim(self.residents, self.policy), "decode")
         elif self.residents:
             self._end(self.residents[0], "the KV cache has no cells left for this request")
@@ -268,7 +268,7 @@ class Machine:
         if chat.resident:
             self.residents.remove(chat)
             self._free_slot(chat)
-            self._planned_cells = self.n_cells
+            self.planned_cells = self.n_cells
         elif chat in self.leaving:
             self.leaving.remove(chat)
             self._free_slot(chat)
@@ -340,7 +340,7 @@ class Machine:
             else:
                 n_prompt += n
                 times = min(times, (chat.tokens - chat.cells) // n)
-        free = self._planned_cells - sum(s.cells for s in self.residents)
+        free = self.planned_cells - sum(s.cells for s in self.residents)
         times = min(times, (free - len(work)) // tokens + 1, free // tokens)
         if len(work) == 1 and n_prompt % LONE_CHUNK:
             return 1

@@ -316,11 +316,11 @@ def test_a_resident_has_its_whole_turn() -> None:
 
 
 def test_a_turn_is_longer_where_a_park_costs_more() -> None:
-    a, head = Seq("a", 8192), waiting("head", 400)
-    assert plan(pool([a], [head], n_cells=8200, now=3.9)).park == []
-    assert plan(pool([a], [head], n_cells=8200, now=4.0)).park != []
-    assert plan(pool([Seq("a", 400)], [head], swaps=False, now=15.9)).park == []
-    assert plan(pool([Seq("a", 400)], [head], swaps=False, now=16.0)).park != []
+    a, head = Seq("a", 2048), waiting("head", 400)
+    assert plan(pool([a], [head], n_cells=2100, now=3.9)).park == []
+    assert plan(pool([a], [head], n_cells=2100, now=4.0)).park != []
+    assert plan(pool([Seq("a", 400)], [head], swaps=False, now=63.9)).park == []
+    assert plan(pool([Seq("a", 400)], [head], swaps=False, now=64.0)).park != []
 
 
 def test_the_longest_resident_goes_first_and_no_more_than_are_needed() -> None:

@@ -16,17 +16,20 @@ from inference.simulator.machine import Chat, Machine
 COPIES_S = 0.5  # the small pools of these tests are copied out and in well within it
 
 
-def longest_gap(machine: Machine) -> float:
+def turn(machine: Machine) -> float:
+    """The longest turn, s."""
+    seconds = machine.rotate_after * max(1.0, machine.n_cells / machine.policy.turn_cells)
+    return seconds if machine.ram < 0 else seconds * machine.policy.recompute_turns
+
+
+def longest_gap(machine: Machine, n_spared: int = 0) -> float:
     """The stated bound: seconds in which somebody gets a place, if somebody waits whom nobody outranks.
 
-    The head must be due, the last that came in must have had its turn (or come to its next token), and then
-    copies are made.
+    The head must be due, the last that came in must have had its turn, or must come to its next token where
+    so many are spared, and then copies are made.
     """
-    turn = machine.rotate_after * max(1.0, machine.n_cells / machine.policy.turn_cells)
-    if machine.ram >= 0:
-        turn *= machine.policy.recompute_turns
     prefill = machine.n_cells * (machine.costs.prompt_token_s + machine.costs.decode_s(machine.n_slots) / 8)
-    return machine.rotate_after + max(turn, machine.n_slots * prefill) + COPIES_S
+    return max(machine.rotate_after, turn(machine), n_spared * prefill) + COPIES_S
 
 
 class Lives(RuleBasedStateMachine):
@@ -42,6 +45,7 @@ class Lives(RuleBasedStateMachine):
         self.machine = Machine(n_cells=n_cells, n_slots=n_slots, rotate_after=rotate_after, ram=ram)
         self.chats: list[Chat] = []
         self.gap_since = 0.0  # since when the head has seen nobody get a place
+        self.n_spared = 0  # residents that were spared in their prompt since
 
     # --- what happens to it ---------------------------------------------------------------------
 
@@ -91,17 +95,19 @@ class Lives(RuleBasedStateMachine):
     def step(self, until: float = math.inf) -> bool:
         """One step, and what must be true of each plan. False when nothing can happen but from outside."""
         machine = self.machine
-        waiting = [
-            c for c in (*machine.parked, *machine.queued) if not c.held and needs(c) <= machine.planned_cells
-        ]
+        n_cells = machine.pool().n_cells
+        waiting = [c for c in (*machine.parked, *machine.queued) if not c.held and needs(c) <= n_cells]
         waiting.sort(key=line_key)
         outranked = waiting and any(c.priority < waiting[0].priority for c in machine.residents)
-        troubled = outranked or machine.planned_cells < machine.n_cells
+        troubled = outranked or n_cells < machine.n_cells
         before = machine.now
         plan = machine.step(until)
         self.check(plan, waiting)
         if not waiting or plan.resume or plan.admit or troubled:
-            self.gap_since = machine.now
+            self.gap_since, self.n_spared = machine.now, 0
+        spared = machine.policy.parks_before_spared
+        n_spared = sum(c.parks >= spared and not c.decoding for c in machine.residents)
+        self.n_spared = max(self.n_spared, n_spared)
         return machine.now > before or bool(plan.park or plan.resume or plan.admit or plan.park_queued)
 
     def check(self, plan: Plan[Chat], waiting: list[Chat]) -> None:
@@ -133,7 +139,9 @@ class Lives(RuleBasedStateMachine):
     @invariant()
     def nobody_waits_for_ever(self) -> None:
         if hasattr(self, "machine") and self.machine.rotate_after > 0 and self.machine.ram != 0:
-            assert self.machine.now - self.gap_since <= longest_gap(self.machine), "the head starves"
+            assert self.machine.now - self.gap_since <= longest_gap(self.machine, self.n_spared), (
+                "the head starves"
+            )
 
     def teardown(self) -> None:
         """Everybody is released, and everybody comes to an end."""

@@ -9,7 +9,8 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from inference.engine.scheduler import DEFAULT, Plan, line_key, needs
+from inference.engine import scheduler
+from inference.engine.scheduler import DEFAULT, Plan, Pool, line_key, needs
 from inference.simulator.costs import MEASURED
 from inference.simulator.machine import Chat, Machine
 
@@ -30,6 +31,25 @@ def longest_gap(machine: Machine, n_spared: int = 0) -> float:
     """
     prefill = machine.n_cells * (machine.costs.prompt_token_s + machine.costs.decode_s(machine.n_slots) / 8)
     return max(machine.rotate_after, turn(machine), n_spared * prefill) + COPIES_S
+
+
+def promised(pool: Pool[Chat], plan: Plan[Chat]) -> None:
+    """What a plan promises of cells and slots, before anything of it is carried out."""
+    parked = [c for c, _ in plan.park]
+    leaving = [*pool.leaving, *parked]
+    staying = [c for c in pool.residents if c not in parked]
+    newcomers = [*plan.resume, *plan.admit]
+    if newcomers:
+        assert len(staying) + len(leaving) + len(newcomers) <= pool.n_slots
+        free = pool.n_cells - sum(c.cells for c in leaving) - sum(needs(c) for c in staying)
+        assert sum(needs(c) for c in newcomers) <= free, "a newcomer has no room"
+    coming = sum(c.pending for c in staying if c.moving) + sum(needs(c) for c in plan.resume)
+    tokens = sum(n for _, n in plan.compute)
+    assert tokens == 0 or tokens + coming + sum(c.cells for c in staying) <= pool.n_cells, (
+        "a step without cells"
+    )
+    assert not {id(c) for c, _ in plan.compute} & {id(c) for c in (*leaving, *plan.resume)}
+    assert not any(c.moving for c, _ in plan.compute)
 
 
 class Lives(RuleBasedStateMachine):
@@ -95,7 +115,9 @@ class Lives(RuleBasedStateMachine):
     def step(self, until: float = math.inf) -> bool:
         """One step, and what must be true of each plan. False when nothing can happen but from outside."""
         machine = self.machine
-        n_cells = machine.pool().n_cells
+        pool = machine.pool()
+        n_cells = pool.n_cells
+        promised(pool, scheduler.plan(pool))
         waiting = [c for c in (*machine.parked, *machine.queued) if not c.held and needs(c) <= n_cells]
         waiting.sort(key=line_key)
         outranked = waiting and any(c.priority < waiting[0].priority for c in machine.residents)
@@ -115,7 +137,6 @@ class Lives(RuleBasedStateMachine):
         assert came == waiting[: len(came)], "somebody passed the head"
         assert not any(c.held for c in came), "a held one returned"
         assert all(c.held for c, cause in plan.park if cause == "hand")
-        assert not any(c.moving for c, _ in plan.compute)
         self.conserved()
 
     # --- what is always true --------------------------------------------------------------------

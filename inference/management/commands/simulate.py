@@ -66,15 +66,13 @@ def _workload(text: str) -> list[str]:
     return names
 
 
-def _fraction(low: float) -> Callable[[str], float]:
-    def read(text: str) -> float:
-        over, _, under = text.partition("/")
-        value = _number(0, 1e6)(over)
-        if under:
-            value /= _number(1, 1e6)(under)
-        return _number(low, 0.9)(str(value))
-
-    return read
+def _share(text: str) -> float:
+    """A number or a fraction, from 0 to 0.9."""
+    over, _, under = text.partition("/")
+    value = _number(0, 1e6)(over) / (_number(1, 1e6)(under) if under else 1)
+    if value > 0.9:
+        raise ArgumentTypeError(f"{text} is not between 0 and 0.9")
+    return value
 
 
 class Command(BaseCommand):
@@ -101,9 +99,9 @@ class Command(BaseCommand):
             help="work that arrives in relation to what the slots can do; default: 0.9")
         add("--rotate-after", type=_several(_number(0, 1e6)), default=[scenario.rotate_after],
             metavar="SECONDS", help="several; 0 is no rotation; default: 2")
-        add("--return-margin", type=_several(_fraction(0)), default=[policy.return_margin], metavar="SHARES",
+        add("--return-margin", type=_several(_share), default=[policy.return_margin], metavar="SHARES",
             help="of the pool, left free for residents when a parked chat returns, such as 1/8")
-        add("--join-margin", type=_fraction(0), default=policy.join_margin, metavar="SHARE",
+        add("--join-margin", type=_share, default=policy.join_margin, metavar="SHARE",
             help="of the pool, left free for residents when a new chat is admitted")
         add("--level", type=_number(0.1, 1e6), default=policy.level_s, metavar="SECONDS",
             help=f"waiting that a level of priority is worth; default: {policy.level_s:g}")

@@ -10,6 +10,8 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from inference.engine import scheduler
+from inference.engine.scheduler import Plan, Pool
+from inference.simulator.machine import Chat
 from inference.simulator.run import Scenario, run
 from inference.simulator.timeline import svg
 
@@ -31,6 +33,16 @@ def test_it_prints_a_row_for_each_combination() -> None:
     ]
 
 
+def test_a_row_names_what_of_the_policy_is_not_the_default() -> None:
+    rows = simulate("--workload", "short", "--return-margin", "1/8,1/4", "--level", "60,30")
+    assert [row[16:] for row in rows] == [
+        [],
+        ["level_s", "30"],
+        ["return_margin", "0.25"],
+        ["return_margin", "0.25", "level_s", "30"],
+    ]
+
+
 def test_the_same_seed_gives_the_same_numbers_and_another_gives_others() -> None:
     first = simulate("--workload", "heavy", "--seed", "7")
     assert simulate("--workload", "heavy", "--seed", "7") == first
@@ -38,10 +50,16 @@ def test_the_same_seed_gives_the_same_numbers_and_another_gives_others() -> None
 
 
 def test_it_runs_the_production_scheduler(monkeypatch: pytest.MonkeyPatch) -> None:
-    plans: list[object] = []
-    monkeypatch.setattr(scheduler, "plan", lambda pool, plan=scheduler.plan: plans.append(pool) or plan(pool))
+    plans: list[Plan[Chat]] = []
+    plan = scheduler.plan
+
+    def watched(pool: Pool[Chat]) -> Plan[Chat]:
+        plans.append(plan(pool))
+        return plans[-1]
+
+    monkeypatch.setattr(scheduler, "plan", watched)
     result = run(Scenario("heavy", chats=60, cells=512))
-    assert len(plans) > 60
+    assert sum(len(plan.admit) + len(plan.park_queued) for plan in plans) >= 60
     assert {chat.outcome for chat in result.chats} == {"finished"}
 
 

@@ -235,11 +235,13 @@ def _make_room(pool: Pool[S], out: Plan[S], residents: list[S], waiting: tuple[S
     if not pool.can_park or pool.leaving or out.park or out.resume:
         return
     head, margin = waiting
-    causes = [(s, _cause_to_park(pool, s, head)) for s in pool.residents]
-    if not any(cause for _, cause in causes) or any(s.moving for s in residents):
+    if not _is_due(pool, head) and not any(s.priority > head.priority for s in pool.residents):
+        return
+    turn = [(s, cause) for s in pool.residents if (cause := _cause_to_park(pool, s, head))]
+    if not turn or any(s.moving for s in pool.residents):
         return
     # The lowest priority first, of these who has had its place the longest.
-    turn = sorted(((s, cause) for s, cause in causes if cause), key=lambda c: (-_level(c[0]), c[0].since))
+    turn.sort(key=lambda one: (-_level(one[0]), one[0].since))
     slots, room = _room(pool, out, residents)
     growth = 2 * join_margin(pool)  # of the others while it is copied out
     for left_free in (return_margin(pool) + growth, margin + growth):
@@ -269,14 +271,14 @@ def _cause_to_park(pool: Pool[S], s: S, head: S) -> str:
     Waiting raises the head's priority for rotation alone. Would it also shorten a turn, then a long line
     would be one of higher and higher priorities, and nobody in it would get a whole turn.
     """
-    stayed, turn = pool.now - s.since, turn_s(pool, s)
     spared = s.parks >= pool.policy.parks_before_spared
     if spared and not s.decoding:
         return ""  # it has lost its prompt's time often enough: now it comes to its next token
-    if head.priority < s.priority and stayed >= (turn if spared else pool.policy.protected_s):
+    stayed = pool.now - s.since
+    if head.priority < s.priority and stayed >= (turn_s(pool, s) if spared else pool.policy.protected_s):
         return "priority"
     risen = _level(head) - int((pool.now - head.since) / pool.policy.level_s)
-    if _is_due(pool, head) and risen <= _level(s) and stayed >= turn:
+    if _is_due(pool, head) and risen <= _level(s) and stayed >= turn_s(pool, s):
         return "rotation"
     return ""
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import cache
 
 from inference.engine.scheduler import DEFAULT, Policy
 
 from .costs import MEASURED, Costs
 from .machine import Chat, Machine, Reserved
-from .workload import Arrival, arrivals
+from .workload import arrivals
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,21 @@ def percentile(ascending: list[float], share: float) -> float:
 
 def run(scenario: Scenario, costs: Costs = MEASURED) -> Result:
     """Simulate until every chat has ended."""
+    machine, chats = _simulate(scenario, costs)
+    # What only makes parks cheaper or rarer is left out of it, so that one run serves many scenarios.
+    fits_all = replace(scenario, rotate_after=0.0, ram=-1, parking=True, policy=DEFAULT)
+    return Result(scenario, machine, chats, machine.now, _unparked(fits_all, costs))
+
+
+@cache
+def _unparked(scenario: Scenario, costs: Costs) -> float:
+    """The makespan, s, with as many cells as all slots together can need."""
+    machine, _ = _simulate(scenario, costs, scenario.cells * scenario.slots * 2)
+    return machine.now
+
+
+def _simulate(scenario: Scenario, costs: Costs, n_cells: int = 0) -> tuple[Machine, list[Chat]]:
+    """Run a scenario to its end, in a pool of another size if one is given."""
     coming = arrivals(
         scenario.workload,
         scenario.chats,
@@ -77,15 +93,8 @@ def run(scenario: Scenario, costs: Costs = MEASURED) -> Result:
         priorities=scenario.priorities,
         costs=costs,
     )
-    machine, chats = _simulate(scenario, coming, costs)
-    fits_all = replace(scenario, cells=scenario.cells * scenario.slots * 2, rotate_after=0.0, parking=True)
-    unparked, _ = _simulate(fits_all, coming, costs)
-    return Result(scenario, machine, chats, machine.now, unparked.now)
-
-
-def _simulate(scenario: Scenario, coming: list[Arrival], costs: Costs) -> tuple[Machine, list[Chat]]:
     machine = Machine(
-        n_cells=scenario.cells,
+        n_cells=n_cells or scenario.cells,
         n_slots=scenario.slots,
         rotate_after=scenario.rotate_after,
         ram=scenario.ram if scenario.parking else 0,

@@ -18,10 +18,12 @@ from inference.simulator.timeline import svg
 from inference.simulator.workload import CELLS, SIZES
 
 COLUMNS = (
-    ("workload", 8), ("cells", 6), ("slots", 5), ("rotate", 6), ("margin", 6), ("ram", 6), ("longest", 7),
+    ("workload", 8), ("cells", 6), ("slots", 5), ("rotate", 6), ("ram", 6), ("longest", 7),
     ("p99", 7), ("p50", 7), ("first p50", 9), ("p99", 7), ("makespan", 8), ("unparked", 8),
     ("parks", 6), ("recomputed", 10), ("failed", 6),
 )  # fmt: skip
+POLICY = {name: name for name in ("return_margin", "join_margin", "turn_cells", "recompute_turns")}
+POLICY["level_s"] = "level"  # a field of the policy, and the option that sets it
 LEGEND = (
     "Seconds. Of each chat its longest wait in line, and the time from its arrival to its first token; the\n"
     "makespan, and in relation to a pool that fits all; parks per chat; share of tokens computed again."
@@ -100,11 +102,17 @@ class Command(BaseCommand):
         add("--rotate-after", type=_several(_number(0, 1e6)), default=[scenario.rotate_after],
             metavar="SECONDS", help="several; 0 is no rotation; default: 2")
         add("--return-margin", type=_several(_share), default=[policy.return_margin], metavar="SHARES",
-            help="of the pool, left free for residents when a parked chat returns, such as 1/8")
-        add("--join-margin", type=_share, default=policy.join_margin, metavar="SHARE",
-            help="of the pool, left free for residents when a new chat is admitted")
-        add("--level", type=_number(0.1, 1e6), default=policy.level_s, metavar="SECONDS",
-            help=f"waiting that a level of priority is worth; default: {policy.level_s:g}")
+            help="several; of the pool, left free for residents when a parked chat returns; default: 1/8")
+        add("--join-margin", type=_several(_share), default=[policy.join_margin], metavar="SHARES",
+            help="several; of the pool, left free for residents when a new chat is admitted; default: 1/64")
+        add("--level", type=_several(_number(0.1, 1e6)), default=[policy.level_s], metavar="SECONDS",
+            help=f"several; waiting that a level of priority is worth; default: {policy.level_s:g}")
+        add("--turn-cells", type=_several(_whole(1, 2**31 - 1)), default=[policy.turn_cells],
+            metavar="NUMBERS",
+            help=f"several; cells for which a turn lasts one --rotate-after; default: {policy.turn_cells}")
+        add("--recompute-turns", type=_several(_whole(1, 10**6)), default=[policy.recompute_turns],
+            metavar="NUMBERS",
+            help=f"several; how much longer a turn is with the RAM full; default: {policy.recompute_turns}")
         add("--priorities", action="store_true", help="a tenth of the chats has high priority, a fifth low")
         add("--preempt-ram", type=_several(_whole(-1, 2**31 - 1)), default=[-1], metavar="MIB",
             help="several; host RAM for parked chats; -1: no limit (default); 0: never park, chats fail")
@@ -137,6 +145,10 @@ class Command(BaseCommand):
 
 def _scenarios(options: dict[str, Any]) -> list[Scenario]:
     """One for each combination of the options that take several values."""
+    policies = [
+        replace(DEFAULT, **dict(zip(POLICY, values, strict=True)))
+        for values in product(*(options[option] for option in POLICY.values()))
+    ]
     return [
         Scenario(
             workload=workload,
@@ -148,16 +160,14 @@ def _scenarios(options: dict[str, Any]) -> list[Scenario]:
             rotate_after=rotate_after,
             ram=ram * 2**20 if ram > 0 else ram,
             parking=not options["no_parking"],
-            policy=replace(
-                DEFAULT, return_margin=margin, join_margin=options["join_margin"], level_s=options["level"]
-            ),
+            policy=policy,
             seed=options["seed"],
         )
         for workload in options["workload"]
-        for cells, slots, margin, ram, rotate_after in product(
+        for cells, slots, policy, ram, rotate_after in product(
             options["cells"] or [CELLS[workload]],
             options["slots"],
-            options["return_margin"],
+            policies,
             options["preempt_ram"],
             options["rotate_after"],
         )
@@ -171,12 +181,14 @@ def _row(result: Result) -> str:
     times = [waits[-1], percentile(waits, 0.99), percentile(waits, 0.5)]
     times += [percentile(first, 0.5), percentile(first, 0.99)]
     values = (
-        *(s.workload, s.cells, s.slots, rotate, f"{s.policy.return_margin:.3f}", ram),
+        *(s.workload, s.cells, s.slots, rotate, ram),
         *(f"{seconds:.1f}" for seconds in times),
         *(f"{result.makespan:.0f}", f"{result.makespan / result.unparked:.3f}"),
         *(f"{result.parks_per_chat:.2f}", f"{100 * result.recomputed_share:.1f} %", result.failed),
     )
-    return "  ".join(str(value).rjust(width) for value, (_, width) in zip(values, COLUMNS, strict=True))
+    row = "  ".join(str(value).rjust(width) for value, (_, width) in zip(values, COLUMNS, strict=True))
+    other = [name for name in POLICY if getattr(s.policy, name) != getattr(DEFAULT, name)]
+    return row + "".join(f"  {name} {getattr(s.policy, name):g}" for name in other)
 
 
 def _by_priority(result: Result) -> str:

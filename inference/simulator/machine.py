@@ -201,8 +201,9 @@ class Machine:
                 chat.first_token_at = self.now
             if chat.tokens == chat.prompt + chat.answer:
                 self._end(chat, "finished")
-        if changed:
-            self.waiting_over_time.append((self.now, len(self.parked) + len(self.queued)))
+        n_waiting = len(self.parked) + len(self.queued)
+        if not self.waiting_over_time or self.waiting_over_time[-1][1] != n_waiting:
+            self.waiting_over_time.append((self.now, n_waiting))
         return plan
 
     def no_cells(self) -> None:

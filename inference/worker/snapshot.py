@@ -24,7 +24,7 @@ class Snapshots:
         engine = self._engine
         now = engine.clock()
         epoch = time.time() - now
-        shown: dict[int, Sequence] = {s.slot: s for s in reversed(engine.parked.values()) if s.slot >= 0}
+        shown: dict[int, Sequence] = {s.slot: s for s in reversed(list(engine.parked)) if s.slot >= 0}
         shown |= {s.slot: s for s in (*engine.residents, *engine.leaving)}
         counted = asdict(engine.counters)
         counters = {name: n for name, n in counted.items() if isinstance(n, int | float)}
@@ -37,7 +37,7 @@ class Snapshots:
         return {
             "pool": {"cells": engine.n_cells, "used": engine.used_cells},
             "slots": [self._slot(i, shown.get(i), epoch) for i in range(engine.n_slots)],
-            "parked": [_parked(s, epoch) for s in (*engine.parked.values(), *engine.leaving)],
+            "parked": [_parked(s, epoch) for s in (*engine.parked, *engine.leaving)],
             "queue": [
                 {
                     "generation": s.id,
@@ -45,7 +45,7 @@ class Snapshots:
                     "since": epoch + s.arrived_at,
                     "n_prompt_tokens": s.n_prompt,
                 }
-                for s in engine.queued.values()
+                for s in engine.queued
             ],
             "counters": counters,
             "moves": {

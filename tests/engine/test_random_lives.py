@@ -38,7 +38,7 @@ def check_books(engine: Engine, context: Context) -> None:
     assert engine.used_cells <= N_CELLS
     copies = [s.copy.charged for s in engine.everyone() if s.copy is not None]
     assert engine.parked_bytes + engine.kept_bytes == sum(copies)
-    for seq in engine.parked.values():
+    for seq in engine.parked:
         assert seq.swapped == (min(seq.swapped, len(seq.tokens)) if seq.copy is not None else 0)
 
 

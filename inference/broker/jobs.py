@@ -39,6 +39,14 @@ def submit_sync(job: Job, record: dict[str, Any] | None = None) -> None:
     pipe.execute()
 
 
+async def record_submitted(ids: Iterable[str], record: dict[str, Any]) -> None:
+    """The `submitted` records of generations whose job is submitted already. Raises RedisError or OSError."""
+    pipe = async_client().pipeline(transaction=False)
+    for id in ids:
+        records.append(pipe, id, "submitted", "", record)
+    await pipe.execute()
+
+
 def _add(pipe: Any, job: Job, record: dict[str, Any] | None) -> None:
     if record is not None:
         records.append(pipe, job.id, "submitted", "", record)

@@ -39,9 +39,7 @@ class SiblingsEncoder:
             self._finished[index] = event
             return choice.ended(event)
         if isinstance(event, Failed):
-            error = RequestError.from_failed(event)
-            error.extra = error.extra | {"index": index}
-            return choice.failure(error)
+            return choice.failure(failure_of(index, event))
         data = choice.event(event)
         return sse.of_choice(data, index) if isinstance(event, Preempted | Resumed) else data
 
@@ -59,6 +57,13 @@ class SiblingsEncoder:
     def failure(self, error: RequestError) -> bytes:
         """An error inside an open stream, of the request as a whole."""
         return self._choices[0].failure(error)
+
+
+def failure_of(index: int, failed: Failed) -> RequestError:
+    """What the last event of one choice tells, as an error that names it."""
+    error = RequestError.from_failed(failed)
+    error.extra = error.extra | {"index": index}
+    return error
 
 
 def usage(finished: Mapping[int, Finished], n: int) -> Usage:

@@ -23,15 +23,6 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     stack.stop()
 
 
-@pytest.fixture(scope="package")
-def parking_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    """Each sequence is parked every 8 of its tokens."""
-    stack = Stack(tmp_path_factory.mktemp("parking"), **{"ctx-size": 512, "parallel": 2, "preempt-every": 8})
-    stack.start()
-    yield stack
-    stack.stop()
-
-
 @pytest.fixture
 def filler(stack: Stack) -> Iterator[Reply]:
     """A stream that leaves no room for a long prompt, already writing."""

@@ -6,6 +6,7 @@ from inference.wire.errors import invalid
 from inference.wire.fields import Body, integer
 
 MAX_CHOICES = 128  # of one request; each is a generation of its own in the queue
+MAX_BIASES = 100_000  # of all choices: each has a sampler of its own
 
 
 def choices(body: Body, n_prompts: int = 1) -> int:
@@ -22,9 +23,11 @@ def choices(body: Body, n_prompts: int = 1) -> int:
     if integer(body, "best_of", n, 1, MAX_CHOICES) != n:
         raise invalid("best_of", '"best_of" other than "n" is not supported here: leave it out.')
     if n_prompts * n > MAX_CHOICES:
-        param = "n" if n_prompts == 1 else "prompt"
         raise invalid(
-            param,
+            "prompt",
             f'{n_prompts} prompts times "n" are {n_prompts * n} choices: at most {MAX_CHOICES} a request.',
         )
+    biases = body.get("logit_bias")
+    if n_prompts * n > 1 and isinstance(biases, list | dict) and len(biases) * n_prompts * n > MAX_BIASES:
+        raise invalid("logit_bias", f'"logit_bias" is too long for {n_prompts * n} choices.')
     return n

@@ -69,8 +69,10 @@ class Intake:
     def _sequence(
         self, id: str, owner: str, request: GenerationRequest, tokens: list[int]
     ) -> tuple[Accepted, Sequence]:
+        # A window beyond the model's own is memory for nothing, times the number of choices.
+        last_n = min(request.sampling.repeat_last_n, self.model.n_ctx_train)
         try:
-            sampler = Sampler(self.model, request.sampling)
+            sampler = Sampler(self.model, replace(request.sampling, repeat_last_n=last_n))
         except ValueError as error:
             raise refuse(str(error)) from error
         sampler.accept_prompt(tokens)

@@ -8,7 +8,7 @@ from itertools import zip_longest
 import pytest
 
 from inference.messages import Failed, GenerationRequest, SamplingParams, sibling_ids
-from inference.wire.choices import MAX_CHOICES
+from inference.wire.choices import MAX_BIASES, MAX_CHOICES
 from inference.wire.errors import RequestError
 from inference.wire.llamacpp import COMPLETION
 from inference.wire.openai import CHAT, COMPLETIONS
@@ -80,6 +80,16 @@ def test_prompts_times_n_is_bounded(api):
     with pytest.raises(RequestError, match=f"at most {MAX_CHOICES} a request") as e:
         parse(api, prompt=["a"] * (MAX_CHOICES // 2 + 1), n=2)
     assert (e.value.status, e.value.param) == (400, "prompt")
+
+
+@every_api
+def test_biases_times_choices_are_bounded(api):
+    most = {str(token): 1.0 for token in range(MAX_BIASES // 2)}
+    assert parse(api, n=2, logit_bias=most).n_choices == 2
+    assert parse(api, logit_bias=most | {"100000": 1.0}).n_choices == 1
+    with pytest.raises(RequestError, match="too long for 2 choices") as e:
+        parse(api, n=2, logit_bias=most | {"100000": 1.0})
+    assert (e.value.status, e.value.param) == (400, "logit_bias")
 
 
 def test_choices_are_those_of_the_first_prompt_first_and_k_has_seed_plus_k():

@@ -29,6 +29,8 @@ class Siblings:
     def __init__(self, job: Job, record: dict[str, Any], progress: Sequence[Progress]) -> None:
         self.is_accepted = False
         self._job, self._record, self._progress = job, record, progress
+        self._are_recorded = False
+        self._error: Exception | None = None
         self._going = set(range(len(progress)))
         self._parked: set[int] = set()
         self._events: asyncio.Queue[tuple[int, Event | Exception]] = asyncio.Queue(MAX_WAITING)
@@ -55,13 +57,30 @@ class Siblings:
 
         Raises RequestError when the worker refuses the request, or when none has lived for some time.
         """
-        try:
-            async with asyncio.timeout_at(None if deadline == float("inf") else deadline):
-                index, event = await self._events.get()
-        except TimeoutError:
+        found = None
+        if self._error is None:
+            try:
+                async with asyncio.timeout_at(None if deadline == float("inf") else deadline):
+                    found = self._note(*await self._events.get())
+            except TimeoutError:
+                return None
+        if self._error is not None:
+            raise self._error
+        if self.is_accepted and not self._are_recorded:
+            self._are_recorded = True
+            await self._record_the_others()
+        return found
+
+    def ready(self) -> tuple[int, Event] | None:
+        """The next event if it has come already. An error waits for `next`."""
+        if self._error is not None or self._events.empty():
             return None
+        return self._note(*self._events.get_nowait())
+
+    def _note(self, index: int, event: Event | Exception) -> tuple[int, Event] | None:
         if isinstance(event, Exception):
-            raise event
+            self._error = event
+            return None
         if isinstance(event, Preempted):
             self._parked.add(index)
         elif isinstance(event, Resumed):
@@ -69,12 +88,12 @@ class Siblings:
         elif isinstance(event, TERMINAL):
             if isinstance(event, Failed) and not self.is_accepted:
                 self._going.clear()  # one is told for all
-                raise RequestError.from_failed(event)
+                self._error = RequestError.from_failed(event)
+                return None
             self._parked.discard(index)
             self._going.discard(index)
-        elif isinstance(event, Accepted) and not self.is_accepted:
+        elif isinstance(event, Accepted):
             self.is_accepted = True
-            await self._record_the_others()
         return index, event
 
     async def rest(self) -> list[list[Event]]:
@@ -103,7 +122,8 @@ class Siblings:
     async def _record_the_others(self) -> None:
         """A request that is refused leaves one row, so the others' begin with its acceptance."""
         try:
-            await jobs.record_submitted(self._job.generations()[1:], self._record)
+            async with asyncio.timeout(1):  # a Redis that hangs must not silence the keepalives
+                await jobs.record_submitted(self._job.generations()[1:], self._record)
         except AWAY as error:
             logger.warning("The rows of request %s will lack whose they are: %s", self._job.id, error)
 
@@ -160,8 +180,10 @@ async def relay(
         due = last_sent + every if wanted and every is not None else float("inf")
         found = await siblings.next(due)
         data = b""
-        if found is not None and (notices or not isinstance(found[1], Preempted | Resumed)):
-            data = encoder.event(*found)
+        while found is not None:  # what has come together goes out together
+            if notices or not isinstance(found[1], Preempted | Resumed):
+                data += encoder.event(*found)
+            found = siblings.ready()
         if siblings.is_over:
             data += encoder.closing()
         elif not data and loop.time() >= due:

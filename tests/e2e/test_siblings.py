@@ -6,6 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+import redis
+
+from inference.broker.keys import JOBS
 
 from .api import ENDPOINTS, FOX, KNIGHT, Reply, body, slots, wait_until_idle, without_ids_and_times
 from .stack import Stack
@@ -136,6 +139,18 @@ def test_a_client_that_leaves_frees_all_its_choices_in_every_state(stack: Stack)
     wait_until_idle(stack)
     again = Reply(stack.port, "/completion", body("/completion", KNIGHT, 4)).read()
     assert again.objects[-1]["tokens_predicted"] == 4
+
+
+def test_of_a_request_that_is_over_or_refused_no_job_is_left(stack: Stack) -> None:
+    url = stack.data_dir / "redis.url"
+    address = url.read_text().strip() if url.exists() else f"unix://{stack.data_dir}/redis.sock"
+    Reply(stack.port, "/completion", body("/completion", PROMPTS, 2)).read()
+    Reply(stack.port, "/completion", body("/completion", [KNIGHT, "word " * 600], 2)).read()
+    with redis.Redis.from_url(address) as client:
+        for _ in range(20_000):  # the worker closes its books a moment after it has told the client
+            if client.xlen(JOBS) == 0:
+                return
+    raise AssertionError("a job was never acknowledged")
 
 
 def test_a_worker_that_dies_ends_every_choice_with_an_error(

@@ -17,7 +17,8 @@ from inference.messages import (
     Token,
 )
 from inference.wire import params, prompts, sse
-from inference.wire.api import Defaults, Encoder
+from inference.wire.api import Defaults, Encoder, Usage
+from inference.wire.choices import choices
 from inference.wire.encoder import EventEncoder, outcome
 from inference.wire.errors import RequestError, invalid
 from inference.wire.fields import Body, boolean, is_token_id, json_object
@@ -101,8 +102,10 @@ class Completion:
         params.check_model(body)
         refuse_unsupported(body)
         boolean(body, "return_tokens")
+        found = prompts.prompts(body)
         return GenerationRequest(
-            prompt=prompts.prompt(body),
+            **prompts.source(found),
+            n=choices(body, len(found)),
             sampling=params.sampling(body, defaults.temperature, defaults.seed),
             max_tokens=params.max_tokens(body, defaults.max_tokens, low=0),
             stop=params.stop(body),
@@ -110,9 +113,9 @@ class Completion:
         )
 
     def encoder(
-        self, request: GenerationRequest, body: Body, *, id: str, model: str, created: int
+        self, request: GenerationRequest, body: Body, *, id: str, model: str, created: int, index: int = 0
     ) -> Encoder:
-        return _CompletionEncoder(request, body, model)
+        return _CompletionEncoder(request, body, model, index)
 
     def error(self, error: RequestError) -> dict[str, Any]:
         return error_body(error)
@@ -124,8 +127,8 @@ COMPLETION = Completion()
 class _CompletionEncoder(EventEncoder):
     """A chunk per token that shows text; one that shows none gives its id to the next chunk."""
 
-    def __init__(self, request: GenerationRequest, body: Body, model: str) -> None:
-        self._request, self._model = request, model
+    def __init__(self, request: GenerationRequest, body: Body, model: str, index: int) -> None:
+        self._request, self._model, self._index = request, model, index
         self._return_tokens = boolean(body, "return_tokens")
         self._seed = request.sampling.seed
         self._evaluated = self._predicted = 0
@@ -151,14 +154,17 @@ class _CompletionEncoder(EventEncoder):
         self._unshown.clear()
         self._new_line = self._new_line or "\n" in text
         return (
-            f'data: {{"index":0,"content":{sse.dumps(text)},"tokens":[{ids}],"stop":false,'
+            f'data: {{"index":{self._index},"content":{sse.dumps(text)},"tokens":[{ids}],"stop":false,'
             f'"id_slot":{self._slot},"tokens_predicted":{self._predicted},'
             f'"tokens_evaluated":{self._evaluated}}}\n\n'
         ).encode()
 
-    def finished(self, finished: Finished) -> bytes:
+    def ended(self, finished: Finished) -> bytes:
         held_back = self._chunk(finished.text) if finished.text else b""
         return held_back + sse.data(self._final(finished, "", [], self._new_line))
+
+    def closing(self, usage: Usage) -> bytes:
+        return b""
 
     def failure(self, error: RequestError) -> bytes:
         return sse.data(error_body(error))
@@ -171,10 +177,13 @@ class _CompletionEncoder(EventEncoder):
                 self._seed = event.seed
         return self._final(finished, text, tokens, "\n" in text)
 
+    def merged(self, results: Sequence[dict[str, Any]], usage: Usage) -> Any:
+        return list(results)
+
     def _final(self, finished: Finished, content: str, tokens: list[int], new_line: bool) -> dict[str, Any]:
         prompt = self._request.prompt
         return {
-            "index": 0,
+            "index": self._index,
             "content": content,
             "tokens": tokens,
             "id_slot": finished.slot,

@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from inference.messages import SamplingParams
+from inference.messages import RANDOM_SEED, SamplingParams
 from inference.wire.errors import invalid
 from inference.wire.fields import INT32_MAX, Body, boolean, integer, is_int, is_token_id, number
 
-RANDOM_SEED = 2**32 - 1  # llama.cpp's own mark for "choose one"
 MAX_STOP_STRINGS = 16
 MAX_REPEAT_LAST_N = 2**20  # the sampler keeps a buffer of this many tokens
 _ALMOST_GREEDY = 1e-6  # dividing by less overflows a 32-bit float

@@ -100,15 +100,21 @@ class Worker:
         while not jobs:
             jobs = await self._jobs.read()
         (job,) = jobs
-        self._publisher.route(job.id, job.reply_to)
-        self._said[job.id] = 0
+        for id in job.generations():
+            self._publisher.route(id, job.reply_to)
+            self._said[id] = 0
         return job
 
     async def says(self, job: Job, *events: Event) -> None:
         """One message for each event, so that their order in time is the one of the test."""
+        await self.says_of(job, 0, *events)
+
+    async def says_of(self, job: Job, index: int, *events: Event) -> None:
+        """The same of one sibling."""
+        id = job.generations()[index]
         for event in events:
-            self._said[job.id] += 1
-            await self._publisher.publish([(job.id, self._said[job.id], event)])
+            self._said[id] += 1
+            await self._publisher.publish([(id, self._said[id], event)])
 
     async def is_told_to_cancel(self, job: Job) -> None:
         while ("cancel", job.id, "") not in await self._control.read():

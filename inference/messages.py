@@ -13,6 +13,15 @@ from typing import Any, ClassVar, Literal
 
 JobKind = Literal["generate", "tokenize", "detokenize", "apply_template"]
 
+# As in vLLM, the lower number goes first.
+HIGHEST, HIGH, NORMAL, LOW, LOWEST = -100, -1, 0, 1, 100
+PRIORITIES = {"high": HIGH, "normal": NORMAL, "low": LOW}
+
+
+def priority_name(priority: int) -> str:
+    """The word for a priority; its number when it has none."""
+    return next((name for name, number in PRIORITIES.items() if number == priority), str(priority))
+
 
 @dataclass(frozen=True, slots=True)
 class SamplingParams:
@@ -45,6 +54,7 @@ class GenerationRequest:
     max_tokens: int = -1  # -1: until the model stops or the context is full
     stop: tuple[str, ...] = ()
     stream: bool = False  # only a streaming request is told of parks
+    priority: int = NORMAL
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -60,6 +70,7 @@ class GenerationRequest:
             max_tokens=data["max_tokens"],
             stop=tuple(data["stop"]),
             stream=data["stream"],
+            priority=data["priority"],
         )
 
 
@@ -117,7 +128,7 @@ class Token:
 class Preempted:
     kind: ClassVar[str] = "preempted"
     slot: int  # -1: it had none yet
-    cause: str  # "pressure", "admission", "forced" or "decode" (llama_decode found no cells)
+    cause: str  # "pressure", "admission", "forced", "hand" or "decode" (llama_decode found no cells)
     cells: int
     bytes: int  # of host RAM taken
     method: str = "swap"  # or "recompute": the cells were dropped and will be computed again

@@ -97,9 +97,33 @@ class Engine:
         self._finish(seq, "cancelled")
         return True
 
+    def hold(self, seq_id: str) -> str:
+        """Park a resident until it is released; "" when done, else why not."""
+        seq = next((s for s in self.everyone() if s.id == seq_id), None)
+        if seq is None:
+            return "is over"
+        if seq.state is not State.RESIDENT:
+            return "is parked already" if seq.state is State.PARKED else "has no slot yet"
+        if self.preempt_ram == 0:
+            return "cannot be parked: parking is switched off (--preempt-ram 0)"
+        self._park(seq, "hand")
+        seq.held = True
+        return ""
+
+    def release(self, seq_id: str) -> str:
+        """Let a held sequence take its turn again; "" when done, else why not."""
+        seq = next((s for s in self.everyone() if s.id == seq_id), None)
+        if seq is None:
+            return "is over"
+        if not seq.held:
+            return "is not held"
+        seq.held = False
+        return ""
+
     @property
     def idle(self) -> bool:
-        return not (self.residents or self.parked or self.queued)
+        """Nothing can be done until somebody asks for something: who is held waits for a hand."""
+        return not (self.residents or self.queued or any(not s.held for s in self.parked.values()))
 
     @property
     def used_cells(self) -> int:
@@ -135,15 +159,16 @@ class Engine:
 
     def _pool(self) -> scheduler.Pool[Sequence]:
         decoding = sum(s.decoding for s in self.residents)
+        in_line = [s for s in self.parked.values() if not s.held]
         if not self.residents:
             self._plan_cells = self._planned_cells
         return scheduler.Pool(
             n_cells=self._plan_cells,
             n_slots=self.n_slots,
             residents=self.residents,
-            parked=self.parked.values(),
+            parked=in_line,
             queued=self.queued.values(),
-            n_parked=len(self.parked),
+            n_parked=len(in_line),
             step_tokens=self.ctx.n_batch,
             prefill_tokens=self._pace.tokens(decoding),
             lone_chunk=self.lone_chunk,

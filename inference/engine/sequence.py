@@ -30,6 +30,7 @@ class Sequence:
     text: TextAssembler
     max_tokens: int  # -1: no bound but the context
     owner: str = ""
+    priority: int = 0  # the lower goes first
     arrived_at: float = 0.0  # engine clock, seconds
 
     state: State = State.QUEUED
@@ -45,6 +46,7 @@ class Sequence:
     parks: int = 0
     parked_s: float = 0.0
     park_due: bool = False
+    held: bool = False  # parked by hand: it returns only once it is released
 
     # timings, seconds on the engine clock; time parked is in neither
     active_since: float = 0.0

@@ -36,6 +36,7 @@ def slots(snapshots: Sequence[Snapshot]) -> list[dict[str, Any]]:
             "speculative": False,
             "is_processing": slot["state"] != "idle",
             "is_preempted": slot["state"] == "parked",
+            "is_held": slot["held"],
             "state": slot["state"],
             "n_cells": slot["cells"],
             "n_prompt_tokens": slot["n_prompt_tokens"],

@@ -55,6 +55,7 @@ class Intake:
             text=TextAssembler(request.stop),
             max_tokens=request.max_tokens,
             owner=job.owner,
+            priority=request.priority,
         )
         return Accepted(len(tokens), sampler.seed, request.max_tokens), seq
 

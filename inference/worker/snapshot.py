@@ -39,6 +39,7 @@ class Snapshots:
                 {
                     "generation": s.id,
                     "owner": s.owner,
+                    "priority": s.priority,
                     "since": epoch + s.arrived_at,
                     "n_prompt_tokens": s.n_prompt,
                 }
@@ -64,6 +65,8 @@ class Snapshots:
                 "state": "idle",
                 "generation": None,
                 "owner": None,
+                "priority": 0,
+                "held": False,
                 "cells": 0,
                 "n_prompt_tokens": 0,
                 "n_prompt_processed": 0,
@@ -78,6 +81,8 @@ class Snapshots:
             "state": "parked" if not resident else "decode" if s.decoding else "prefill",
             "generation": s.id,
             "owner": s.owner,
+            "priority": s.priority,
+            "held": s.held,
             "cells": s.cells if resident else 0,
             "n_prompt_tokens": s.n_prompt,
             "n_prompt_processed": min(s.cells, s.n_prompt),
@@ -92,6 +97,8 @@ def _parked(s: Sequence, epoch: float) -> dict[str, Any]:
     return {
         "generation": s.id,
         "owner": s.owner,
+        "priority": s.priority,
+        "held": s.held,
         "slot": s.slot,
         "cells": s.cells,
         "bytes": s.saved.nbytes if s.saved is not None else 0,

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from inference.broker.control import ControlReader
+from inference.broker.control import Command, ControlReader
 from inference.broker.jobs import JobReader
 from inference.broker.publisher import Publisher
 from inference.messages import Event, Job
@@ -111,7 +111,7 @@ class Worker:
             await self._publisher.publish([(job.id, self._said[job.id], event)])
 
     async def is_told_to_cancel(self, job: Job) -> None:
-        while ("cancel", job.id, "") not in await self._control.read():
+        while Command("cancel", job.id) not in await self._control.read():
             pass
 
 

@@ -4,6 +4,9 @@ import { duration } from "./time.js";
 
 const KINDS = ["waiting", "accepted", "started", "token", "text", "preempted", "resumed", "finished", "failed"];
 
+const PAUSED = "Paused while another chat finishes";
+const HELD = "Held by an operator";
+
 export class Answer {
   /** `element` is a message with data-events; `painted()` runs after each change, `over()` once at the end. */
   constructor(element, { painted, over }) {
@@ -44,7 +47,7 @@ export class Answer {
         this.text.data = this.buffer = "";
         return this.write(data);
       case "preempted":
-        return this.become("parked", "Paused while another chat finishes", data.waited);
+        return this.become("parked", data.cause === "hand" ? HELD : PAUSED, data.waited);
       case "resumed":
         return this.text.length || this.buffer ? this.become("writing", "") : this.become("reading", "Reading…");
       case "finished":

@@ -142,6 +142,13 @@ class Resumed:
 
 
 @dataclass(frozen=True, slots=True)
+class Released:
+    """It was held by hand, and waits for its turn to be resumed."""
+
+    kind: ClassVar[str] = "released"
+
+
+@dataclass(frozen=True, slots=True)
 class Timings:
     """llama-server's timings, in milliseconds; time parked is in neither figure."""
 
@@ -208,10 +215,10 @@ class Answer:
     data: dict[str, Any]
 
 
-Event = Accepted | Started | Token | Preempted | Resumed | Finished | Failed | Answer
+Event = Accepted | Started | Token | Preempted | Released | Resumed | Finished | Failed | Answer
 TERMINAL = (Finished, Failed, Answer)
 _TYPES: dict[str, type[Any]] = {
-    c.kind: c for c in (Accepted, Started, Token, Preempted, Resumed, Finished, Failed, Answer)
+    c.kind: c for c in (Accepted, Started, Token, Preempted, Released, Resumed, Finished, Failed, Answer)
 }
 
 

@@ -103,7 +103,7 @@ class DecodeThread(threading.Thread):
         """Carry out what came in; sleep while there is nothing to do. False: stop."""
         engine = self._engine
         while True:
-            changed, answers = False, []
+            changed, events = False, []
             while self._inbox:
                 item = self._inbox.popleft()
                 if item is None:
@@ -112,11 +112,11 @@ class DecodeThread(threading.Thread):
                 if isinstance(item, Sequence):
                     engine.add(item)
                 elif isinstance(item, Command):
-                    answers.append((item.reply, by_hand.carry_out(engine, item)))
+                    events += by_hand.carry_out(engine, item)
                 else:
                     engine.cancel(item)
             if changed:
-                self._hand_out([*engine.drain(), *answers], picture=True)
+                self._hand_out([*events, *engine.drain()], picture=True)
             if not engine.idle:
                 return True
             with self._awake:

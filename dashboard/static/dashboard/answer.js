@@ -2,7 +2,7 @@
 
 import { duration } from "./time.js";
 
-const KINDS = ["waiting", "accepted", "started", "token", "text", "preempted", "resumed", "finished", "failed"];
+const KINDS = ["waiting", "accepted", "started", "token", "text", "preempted", "released", "resumed", "finished", "failed"];
 
 const PAUSED = "Paused while another chat finishes";
 const HELD = "Held by an operator";
@@ -48,6 +48,8 @@ export class Answer {
         return this.write(data);
       case "preempted":
         return this.become("parked", data.cause === "hand" ? HELD : PAUSED, data.waited);
+      case "released": // the seconds go on
+        return this.say((this.line = PAUSED));
       case "resumed":
         return this.text.length || this.buffer ? this.become("writing", "") : this.become("reading", "Reading…");
       case "finished":

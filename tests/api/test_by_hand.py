@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from django.db import DatabaseError
 
-from inference import by_hand
 from inference.auth import create_key
 from inference.broker import control
 from inference.broker.connect import async_client
@@ -193,7 +193,7 @@ async def test_a_worker_that_starts_late_does_not_do_what_its_predecessor_was_as
 
 async def test_a_database_that_is_away_does_not_undo_what_was_done(monkeypatch, caplog):
     def away(**fields: Any) -> None:
-        raise by_hand.DatabaseError("the database is away")
+        raise DatabaseError("the database is away")
 
     monkeypatch.setattr(OperatorAction.objects, "create", away)
     async with working() as worker:

@@ -50,7 +50,8 @@ class Worker(threading.Thread):
         self.command: dict[bytes, bytes] = {}
 
     def run(self) -> None:
-        [(_, [(_, self.command)])] = sync_client().xread({CONTROL: "0"}, block=9000)  # type: ignore[misc]
+        reply: Any = sync_client().xread({CONTROL: "0"}, block=9000)
+        [(_, [(_, self.command)])] = reply
         pipe = sync_client().pipeline()
         log.append(pipe, self.command[b"reply"].decode(), 1, encode_event(Answer(self.answer)), last=True)
         pipe.execute()

@@ -79,7 +79,8 @@ def test_by_the_api_a_stream_is_held_and_released_and_its_text_stays_the_same(st
     with Reply(stack.port, "/completion", request) as undisturbed:
         text = undisturbed.read().text
     with Reply(stack.port, "/completion", request) as stream:
-        slot = next(chunk["id_slot"] for _ in stream if (chunk := (stream.objects or [None])[-1]))
+        stream.wait_for("data: ")
+        slot = stream.objects[0]["id_slot"]
         assert act(stack, "park", slot).json()["is_held"] is True
         stream.wait_for(": preempted")
         stream.wait_for(": preempt-keepalive")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from io import StringIO
 from typing import Any
 
@@ -75,6 +76,12 @@ async def test_a_key_has_its_owners_ceiling_unless_it_has_one_of_its_own(own, al
         assert (
             await fetch("POST", "/completion", {"prompt": "a", "priority": -1}, **bearer(key))
         ).status == 403
+
+
+async def test_the_generations_record_has_its_priority():
+    await queued_with("low")
+    [(_, fields)] = await async_client().xrange(RECORDS)
+    assert json.loads(fields[b"r"])["data"]["priority"] == 1
 
 
 async def test_on_loopback_without_keys_who_is_at_the_machine_has_no_ceiling():

@@ -80,7 +80,8 @@ async def test_a_key_has_its_owners_ceiling_unless_it_has_one_of_its_own(own, al
 
 async def test_the_generations_record_has_its_priority():
     await queued_with("low")
-    [(_, fields)] = await async_client().xrange(RECORDS)
+    entries: Any = await async_client().xrange(RECORDS)
+    [(_, fields), *_] = entries
     assert json.loads(fields[b"r"])["data"]["priority"] == 1
 
 

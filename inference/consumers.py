@@ -87,7 +87,8 @@ class Generate(Work):
         caller = await authenticate(self.headers)
         found = self.json(body)
         alias = options().alias
-        request = self.api.parse(found, defaults(alias))
+        request = self.api.parse(found, defaults(alias)._replace(priority=caller.priority))
+        caller.check_priority(request.priority)
         alias = serving(await occupancy.get_all())["model"]["alias"]
         job = Job(
             id=uuid.uuid4().hex,
@@ -101,6 +102,7 @@ class Generate(Work):
             "api": self.api.name,
             "model": alias,
             "stream": request.stream,
+            "priority": request.priority,
             "user_id": caller.user_id,
             "key_id": caller.key_id,
         }

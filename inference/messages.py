@@ -15,6 +15,15 @@ JobKind = Literal["generate", "tokenize", "detokenize", "apply_template"]
 Prompt = str | tuple[int | str, ...]  # text, token ids, or a mix of both
 RANDOM_SEED = 2**32 - 1  # llama.cpp's own mark for "choose one"
 
+# As in vLLM, the lower number goes first.
+HIGHEST, HIGH, NORMAL, LOW, LOWEST = -100, -1, 0, 1, 100
+PRIORITIES = {"high": HIGH, "normal": NORMAL, "low": LOW}
+
+
+def priority_name(priority: int) -> str:
+    """The word for a priority; its number when it has none."""
+    return next((name for name, number in PRIORITIES.items() if number == priority), str(priority))
+
 
 @dataclass(frozen=True, slots=True)
 class SamplingParams:
@@ -54,6 +63,7 @@ class GenerationRequest:
     max_tokens: int = -1  # -1: until the model stops or the context is full
     stop: tuple[str, ...] = ()
     stream: bool = False  # only a streaming request is told of parks
+    priority: int = NORMAL
     n_keep: int = 0  # tokens that a context shift leaves at the start; -1: the prompt
     n_discard: int = 0  # tokens that a context shift forgets; 0: half of the others
 
@@ -89,6 +99,7 @@ class GenerationRequest:
             stream=data["stream"],
             n_keep=data.get("n_keep", 0),
             n_discard=data.get("n_discard", 0),
+            priority=data["priority"],
         )
 
 
@@ -163,7 +174,7 @@ class Token:
 class Preempted:
     kind: ClassVar[str] = "preempted"
     slot: int  # -1: it had none yet
-    cause: str  # "pressure", "admission", "forced" or "decode" (llama_decode found no cells)
+    cause: str  # "pressure", "admission", "forced", "hand" or "decode" (llama_decode found no cells)
     cells: int
     bytes: int  # of host RAM taken
     method: str = "swap"  # or "recompute": the cells were dropped and will be computed again
@@ -174,6 +185,13 @@ class Resumed:
     kind: ClassVar[str] = "resumed"
     slot: int
     waited: float  # seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Released:
+    """It was held by hand, and waits for its turn to be resumed."""
+
+    kind: ClassVar[str] = "released"
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,10 +261,10 @@ class Answer:
     data: dict[str, Any]
 
 
-Event = Accepted | Started | Token | Preempted | Resumed | Finished | Failed | Answer
+Event = Accepted | Started | Token | Preempted | Released | Resumed | Finished | Failed | Answer
 TERMINAL = (Finished, Failed, Answer)
 _TYPES: dict[str, type[Any]] = {
-    c.kind: c for c in (Accepted, Started, Token, Preempted, Resumed, Finished, Failed, Answer)
+    c.kind: c for c in (Accepted, Started, Token, Preempted, Released, Resumed, Finished, Failed, Answer)
 }
 
 

@@ -209,6 +209,7 @@ def _submitted(generation: Generation, data: Data, at: datetime) -> bool:
     generation.api = generation.api or data.get("api", "")[:40]
     generation.model = generation.model or _storable(data.get("model", ""))[:200]
     generation.stream = generation.stream or bool(data.get("stream"))
+    generation.priority = data.get("priority", generation.priority)
     generation.user_id = generation.user_id or _known(User.objects, data.get("user_id"))
     generation.api_key_id = generation.api_key_id or _known(ApiKey.objects, data.get("key_id"))
     generation.message_id = generation.message_id or _known(Message.objects, data.get("message_id"))

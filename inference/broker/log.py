@@ -12,7 +12,7 @@ from typing import Any
 
 from inference.messages import Event, decode_event
 
-from .connect import async_client, sync_client
+from .connect import async_client, entries, sync_client
 from .keys import event_log
 
 KEEP_S = 86_400  # a log that nobody has written down yet
@@ -47,6 +47,19 @@ def read_sync(id: str, after: int = 0) -> list[tuple[int, Event]]:
     """`read` for a thread."""
     found: Any = sync_client().xrange(event_log(id), min=f"{after + 1}-0")
     return [(seq, decode_event(event)) for seq, event in _decoded(found)]
+
+
+def wait_sync(id: str, seconds: float) -> Event | None:
+    """The first event of a log, once there is one, which is then removed; None if none came in time.
+
+    For a thread; `seconds` is less than a connection's timeout.
+    """
+    key, client = event_log(id), sync_client()
+    found = entries(client.xread({key: "0"}, count=1, block=int(1000 * seconds)))
+    if not found:
+        return None
+    client.delete(key)
+    return decode_event(json.loads(found[0][1][b"e"]))
 
 
 async def read_encoded(id: str, after: int, count: int | None = None) -> list[tuple[int, Encoded]]:

@@ -93,28 +93,27 @@ class Engine:
         return True
 
     def hold(self, seq_id: str) -> str:
-        """Park a running sequence and keep it parked until it is released. Why that cannot be, or ""."""
+        """Park a resident until it is released; "" when that is so, else why not."""
         seq = self.find(seq_id)
         if seq is None:
-            return "it is over"
+            return "is over"
         if not self.can_park:
-            return "parking is switched off (--preempt-ram 0)"
-        if seq.held:
-            return "it is held already"
-        if seq.state in (State.PARKED, State.LEAVING):
-            return "it is parked already"
+            return "cannot be parked: parking is switched off (--preempt-ram 0)"
         if seq.state is State.QUEUED:
-            return "it waits in the queue"
+            return "has no slot yet"
+        if seq.held or seq.state is not State.RESIDENT:
+            return "is parked already"
         seq.held = True
+        self._park(seq, "hand")
         return ""
 
     def release(self, seq_id: str) -> str:
-        """Let a held sequence return when its turn comes. Why that cannot be, or ""."""
+        """Let a held sequence take its turn again; "" when done, else why not."""
         seq = self.find(seq_id)
         if seq is None:
-            return "it is over"
+            return "is over"
         if not seq.held:
-            return "it is not held"
+            return "is not held"
         seq.held = False
         if seq.state is State.PARKED:  # it waits from now on
             self.parked.pop(seq.id)
@@ -130,9 +129,7 @@ class Engine:
     @property
     def idle(self) -> bool:
         """There is nothing to do until somebody comes, or a held sequence is released."""
-        return not (self.residents or self.leaving or self.queued) and all(
-            s.held for s in self.parked
-        )
+        return not (self.residents or self.leaving or self.queued) and all(s.held for s in self.parked)
 
     @property
     def used_cells(self) -> int:

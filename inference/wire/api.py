@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
-from inference.messages import Event, Finished, GenerationRequest
+from inference.messages import NORMAL, Event, Finished, GenerationRequest
 from inference.wire.errors import RequestError
 
 
@@ -16,6 +16,7 @@ class Defaults(NamedTuple):
     seed: int = -1
     max_tokens: int = -1
     model: str = ""
+    priority: int = NORMAL
 
 
 class Usage(NamedTuple):

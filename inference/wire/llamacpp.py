@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
+from urllib.parse import parse_qsl
+from uuid import UUID
 
 from inference.messages import (
     Accepted,
@@ -54,6 +56,33 @@ def parse_detokenize(body: Any) -> dict[str, Any]:
 def parse_apply_template(body: Any) -> dict[str, Any]:
     """The body of an apply_template job: messages. Raises RequestError."""
     return {"messages": list(prompts.messages(json_object(body)))}
+
+
+class SlotAction(NamedTuple):
+    """What is to be done with a chat: the one in `slot`, or that of the id `generation`."""
+
+    kind: str  # park or unpark
+    slot: int | None = None
+    generation: str = ""  # 32 hex digits
+    worker: str = ""  # "": the only one
+
+
+def parse_slot_action(slot: str, query: str) -> SlotAction:
+    """POST /slots/{slot}?action=park|unpark[&id=][&worker=]. Raises RequestError: 400, or 501 for what
+    llama-server can do and this server cannot."""
+    fields = dict(parse_qsl(query))
+    kind, id = fields.get("action", ""), fields.get("id", "")
+    if kind in ("save", "restore", "erase"):
+        raise RequestError(501, "", f'"{kind}" is not supported here: a slot keeps nothing between requests.')
+    if kind not in ("park", "unpark"):
+        raise invalid("action", f'"action" must be park or unpark, not "{kind}".')
+    if not (slot.isascii() and slot.isdigit() and len(slot) < 10):
+        raise invalid("id_slot", f'The slot must be a number of /slots, not "{slot}".')
+    try:
+        generation = UUID(id).hex if id else ""
+    except ValueError:
+        raise invalid("id", '"id" must be the id of a generation: 32 hex digits.') from None
+    return SlotAction(kind, int(slot), generation, fields.get("worker", ""))
 
 
 def generation_settings(request: GenerationRequest, seed: int) -> dict[str, Any]:
@@ -110,6 +139,7 @@ class Completion:
             max_tokens=params.max_tokens(body, defaults.max_tokens, low=0),
             stop=params.stop(body),
             stream=boolean(body, "stream"),
+            priority=params.priority(body, defaults.priority),
         )
 
     def encoder(

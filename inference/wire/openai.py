@@ -51,6 +51,7 @@ class _OpenAI(ABC):
             max_tokens=params.max_tokens(body, defaults.max_tokens, low=1),
             stop=params.stop(body),
             stream=boolean(body, "stream"),
+            priority=params.priority(body, defaults.priority),
         )
 
     def error(self, error: RequestError) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from inference.messages import RANDOM_SEED, SamplingParams
+from inference.messages import HIGHEST, LOWEST, PRIORITIES, RANDOM_SEED, SamplingParams
 from inference.wire.errors import invalid
 from inference.wire.fields import INT32_MAX, Body, boolean, integer, is_int, is_token_id, number
 
@@ -58,6 +58,22 @@ def stop(body: Body) -> tuple[str, ...]:
             "stop", f'"stop" must be a non-empty string or a list of at most {MAX_STOP_STRINGS} of them.'
         )
     return tuple(words)
+
+
+def priority(body: Body, default: int) -> int:
+    """high, normal, low, or an integer as vLLM takes it: the lower goes first."""
+    value = body.get("priority")
+    if value is None:
+        return default
+    if isinstance(value, str) and value in PRIORITIES:
+        return PRIORITIES[value]
+    if not is_int(value) or not HIGHEST <= value <= LOWEST:
+        raise invalid(
+            "priority",
+            f'"priority" must be "high", "normal" or "low", or an integer from {HIGHEST} (the most urgent) '
+            f"to {LOWEST}.",
+        )
+    return int(value)
 
 
 def include_usage(body: Body) -> bool:

@@ -83,6 +83,7 @@ class Intake:
             text=TextAssembler(request.stop),
             max_tokens=request.max_tokens,
             owner=owner,
+            priority=request.priority,
             n_keep=request.n_keep,
             n_discard=request.n_discard,
         )

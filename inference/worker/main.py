@@ -224,6 +224,8 @@ class Worker:
                             self._cancelled.popitem(last=False)
                 elif command.kind == "follow":
                     self._publisher.route(command.id, command.group)
+                elif command.worker == self.id:
+                    self._thread.obey(command)
 
     async def _publish(self) -> None:
         while True:

@@ -42,6 +42,7 @@ class Snapshots:
                 {
                     "generation": s.id,
                     "owner": s.owner,
+                    "priority": s.priority,
                     "since": epoch + s.arrived_at,
                     "n_prompt_tokens": s.n_prompt,
                 }
@@ -76,6 +77,8 @@ class Snapshots:
                 "state": "idle",
                 "generation": None,
                 "owner": None,
+                "priority": 0,
+                "held": False,
                 "cells": 0,
                 "n_prompt_tokens": 0,
                 "n_prompt_processed": 0,
@@ -90,6 +93,8 @@ class Snapshots:
             "state": _state(s),
             "generation": s.id,
             "owner": s.owner,
+            "priority": s.priority,
+            "held": s.held,
             "cells": s.cells,
             "n_prompt_tokens": s.n_prompt,
             "n_prompt_processed": s.n_prompt if s.generated else min(s.cells, s.n_prompt),
@@ -110,6 +115,8 @@ def _parked(s: Sequence, epoch: float) -> dict[str, Any]:
     return {
         "generation": s.id,
         "owner": s.owner,
+        "priority": s.priority,
+        "held": s.held,
         "slot": s.slot,
         "cells": s.swapped,
         "bytes": s.copy.charged if s.copy is not None else 0,

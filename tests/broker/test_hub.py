@@ -5,7 +5,7 @@ import asyncio
 from inference.broker import hub as hub_module
 from inference.broker import log
 from inference.broker.connect import async_client
-from inference.broker.control import ControlReader
+from inference.broker.control import Command, ControlReader
 from inference.broker.hub import Follower, hub
 from inference.broker.keys import event_log
 from inference.broker.publisher import Publisher
@@ -80,7 +80,7 @@ async def test_a_late_follower_asks_the_workers_to_be_told():
     id, control = new_id(), ControlReader()
     async with hub().follow(id):
         commands = await control.read()
-        assert ("follow", id, hub().group) in commands
+        assert Command("follow", id, hub().group) in commands
 
 
 async def test_a_deadline_stands_under_a_flood_of_events_of_others():

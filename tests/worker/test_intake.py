@@ -143,3 +143,8 @@ def test_tokens_and_text_convert_both_ways(intake: Intake) -> None:
     assert intake.answer(Job("a", "detokenize", {"tokens": tokens}, "")).data["content"] == text
     pieces = intake.answer(Job("a", "tokenize", {"content": text, "with_pieces": True}, "")).data["tokens"]
     assert [p["id"] for p in pieces] == tokens
+
+
+def test_a_sequence_has_its_requests_priority(intake: Intake) -> None:
+    [(_, seq)] = intake.generations(job(prompt="a", priority=-1))
+    assert seq.priority == -1

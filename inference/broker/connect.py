@@ -28,6 +28,7 @@ FIRST_WAIT, LONGEST_WAIT = 0.05, 1.0  # seconds between two attempts while Redis
 
 T = TypeVar("T")
 _clients: WeakKeyDictionary[asyncio.AbstractEventLoop, redis.asyncio.Redis] = WeakKeyDictionary()
+_publishing: WeakKeyDictionary[asyncio.AbstractEventLoop, redis.asyncio.Redis] = WeakKeyDictionary()
 
 
 def redis_url() -> str:
@@ -57,6 +58,18 @@ def async_client() -> redis.asyncio.Redis:
     return client
 
 
+def publishing_client() -> redis.asyncio.Redis:
+    """One connection of the running event loop, without redis-py's pool and timeouts, which cost more CPU
+    than the command itself. Whoever uses it bounds the time of each call."""
+    loop = asyncio.get_running_loop()
+    client = _publishing.get(loop)
+    if client is None:
+        client = _publishing[loop] = redis.asyncio.Redis.from_url(
+            redis_url(), single_connection_client=True, retry=AsyncRetry(NoBackoff(), 0)
+        )
+    return client
+
+
 @functools.cache
 def sync_client() -> redis.Redis:
     """The client of this process's threads; redis-py keeps a connection for each that is at work."""
@@ -65,9 +78,10 @@ def sync_client() -> redis.Redis:
 
 async def close() -> None:
     """Close the running loop's connections; the next use opens new ones."""
-    client = _clients.pop(asyncio.get_running_loop(), None)
-    if client is not None:
-        await client.aclose()
+    for clients in (_clients, _publishing):
+        client = clients.pop(asyncio.get_running_loop(), None)
+        if client is not None:
+            await client.aclose()
 
 
 async def patiently(action: Callable[[], Awaitable[T]]) -> T:

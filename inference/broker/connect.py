@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import hashlib
 import logging
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -14,7 +15,7 @@ import redis
 import redis.asyncio
 from redis.asyncio.retry import Retry as AsyncRetry
 from redis.backoff import NoBackoff
-from redis.exceptions import RedisError
+from redis.exceptions import NoScriptError, RedisError
 from redis.retry import Retry
 
 from inference.options import Options
@@ -28,7 +29,7 @@ FIRST_WAIT, LONGEST_WAIT = 0.05, 1.0  # seconds between two attempts while Redis
 
 T = TypeVar("T")
 _clients: WeakKeyDictionary[asyncio.AbstractEventLoop, redis.asyncio.Redis] = WeakKeyDictionary()
-_publishing: WeakKeyDictionary[asyncio.AbstractEventLoop, redis.asyncio.Redis] = WeakKeyDictionary()
+_script_clients: WeakKeyDictionary[asyncio.AbstractEventLoop, redis.asyncio.Redis] = WeakKeyDictionary()
 
 
 def redis_url() -> str:
@@ -58,14 +59,30 @@ def async_client() -> redis.asyncio.Redis:
     return client
 
 
-def publishing_client() -> redis.asyncio.Redis:
-    """One connection of the running event loop, without redis-py's pool and timeouts, which cost more CPU
-    than the command itself. Whoever uses it bounds the time of each call."""
+class Script:
+    """Commands that Redis carries out together, in one round trip that costs the CPU of one command."""
+
+    def __init__(self, source: str) -> None:
+        self._source = source
+        self._sha = hashlib.sha1(source.encode()).hexdigest()
+
+    async def run(self, keys: Sequence[str], args: Sequence[Any]) -> Any:
+        """The script's reply. Raises RedisError or OSError."""
+        client: Any = _script_client()
+        async with asyncio.timeout(SOCKET_TIMEOUT):
+            try:
+                return await client.execute_command("EVALSHA", self._sha, len(keys), *keys, *args)
+            except NoScriptError:
+                return await client.execute_command("EVAL", self._source, len(keys), *keys, *args)
+
+
+def _script_client() -> redis.asyncio.Redis:
+    """One connection, without redis-py's pool and timeouts, which cost more CPU than the command itself."""
     loop = asyncio.get_running_loop()
-    client = _publishing.get(loop)
+    client = _script_clients.get(loop)
     if client is None:
-        client = _publishing[loop] = redis.asyncio.Redis.from_url(
-            redis_url(), single_connection_client=True, retry=AsyncRetry(NoBackoff(), 0)
+        client = _script_clients[loop] = redis.asyncio.Redis.from_url(
+            redis_url(), single_connection_client=True, socket_timeout=None, retry=AsyncRetry(NoBackoff(), 0)
         )
     return client
 
@@ -78,7 +95,7 @@ def sync_client() -> redis.Redis:
 
 async def close() -> None:
     """Close the running loop's connections; the next use opens new ones."""
-    for clients in (_clients, _publishing):
+    for clients in (_clients, _script_clients):
         client = clients.pop(asyncio.get_running_loop(), None)
         if client is not None:
             await client.aclose()

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
-import hashlib
 import logging
 from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any
 
 from channels.layers import get_channel_layer
-from redis.exceptions import NoScriptError, ResponseError
+from redis.exceptions import ResponseError
 
 from inference.messages import TERMINAL, Answer, Event, Token, encode_event
 
 from . import log, records
-from .connect import SOCKET_TIMEOUT, patiently, publishing_client
+from .connect import Script, patiently
 from .keys import RECORDS, event_log
 
 logger = logging.getLogger(__name__)
@@ -25,7 +23,7 @@ MAX_ROUTES = 10_000  # of generations; the oldest go, and their followers read t
 # One command for all that a flush writes and tells: each command more costs the CPU of several tokens.
 # KEYS: the stream of records, then the logs. ARGV: the number of records and the records; an entry's id,
 # its text and whether its log's life begins or ends, for each log; a channel and a message, for each group.
-WRITE_AND_TELL = f"""
+WRITE_AND_TELL = Script(f"""
 local failures = {{}}
 local function try(...)
   local reply = redis.pcall(...)
@@ -49,8 +47,7 @@ for i = at, #ARGV, 2 do
   try('PUBLISH', ARGV[i], ARGV[i + 1])
 end
 return failures
-"""
-SHA = hashlib.sha1(WRITE_AND_TELL.encode()).hexdigest()
+""")
 
 
 class Publisher:
@@ -120,15 +117,9 @@ class Publisher:
         return args
 
     async def _run(self, keys: list[str], args: list[Any]) -> None:
-        client = publishing_client()
-        failures: Any
-        async with asyncio.timeout(SOCKET_TIMEOUT):
-            try:
-                try:
-                    failures = await client.execute_command("EVALSHA", SHA, len(keys), *keys, *args)
-                except NoScriptError:
-                    failures = await client.execute_command("EVAL", WRITE_AND_TELL, len(keys), *keys, *args)
-            except ResponseError as error:
-                failures = [error]
+        try:
+            failures = await WRITE_AND_TELL.run(keys, args)
+        except ResponseError as error:
+            failures = [error]
         for failure in failures:
             logger.error("Events could not be written: %s", failure)

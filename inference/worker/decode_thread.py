@@ -17,7 +17,7 @@ from .snapshot import Snapshots
 
 logger = logging.getLogger(__name__)
 
-SNAPSHOT_EVERY_S = 0.5  # while nothing but tokens happens
+SNAPSHOT_EVERY_S = 1.0  # while nothing but tokens happens
 
 
 class DecodeThread(threading.Thread):

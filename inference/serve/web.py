@@ -6,7 +6,9 @@ import os
 import sys
 from typing import Any
 
-import daphne.server  # before anything that could install another reactor
+from . import event_loop  # noqa: F401  # isort: skip
+
+import daphne.server
 from twisted.internet import defer, reactor
 
 from inference.options import Options

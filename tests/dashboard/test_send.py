@@ -27,7 +27,7 @@ def last_job() -> Job:
 
 
 def write_log(generation: Generation, *events) -> None:
-    entry = {"e": log.encode([encode_event(event) for event in events])}
+    entry: dict[Any, Any] = {"e": log.encode([encode_event(event) for event in events])}
     sync_client().xadd(event_log(generation.id.hex), entry, id=f"{len(events)}-0")
 
 

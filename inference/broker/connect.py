@@ -29,7 +29,7 @@ FIRST_WAIT, LONGEST_WAIT = 0.05, 1.0  # seconds between two attempts while Redis
 
 T = TypeVar("T")
 _clients: WeakKeyDictionary[asyncio.AbstractEventLoop, redis.asyncio.Redis] = WeakKeyDictionary()
-_script_clients: WeakKeyDictionary[asyncio.AbstractEventLoop, redis.asyncio.Redis] = WeakKeyDictionary()
+_wires: WeakKeyDictionary[asyncio.AbstractEventLoop, _Wire] = WeakKeyDictionary()
 
 
 def redis_url() -> str:
@@ -68,23 +68,33 @@ class Script:
 
     async def run(self, keys: Sequence[str], args: Sequence[Any]) -> Any:
         """The script's reply. Raises RedisError or OSError."""
-        client: Any = _script_client()
-        async with asyncio.timeout(SOCKET_TIMEOUT):
-            try:
-                return await client.execute_command("EVALSHA", self._sha, len(keys), *keys, *args)
-            except NoScriptError:
-                return await client.execute_command("EVAL", self._source, len(keys), *keys, *args)
+        loop = asyncio.get_running_loop()
+        wire = _wires.get(loop) or _wires.setdefault(loop, _Wire())
+        try:
+            return await wire.ask("EVALSHA", self._sha, len(keys), *keys, *args)
+        except NoScriptError:
+            return await wire.ask("EVAL", self._source, len(keys), *keys, *args)
 
 
-def _script_client() -> redis.asyncio.Redis:
-    """One connection, without redis-py's pool and timeouts, which cost more CPU than the command itself."""
-    loop = asyncio.get_running_loop()
-    client = _script_clients.get(loop)
-    if client is None:
-        client = _script_clients[loop] = redis.asyncio.Redis.from_url(
-            redis_url(), single_connection_client=True, socket_timeout=None, retry=AsyncRetry(NoBackoff(), 0)
+class _Wire:
+    """A connection without redis-py's client around it, which costs more CPU than the command itself.
+
+    It is opened at the next command after it was lost.
+    """
+
+    def __init__(self) -> None:
+        pool: Any = redis.asyncio.ConnectionPool.from_url(
+            redis_url(), socket_timeout=None, retry=AsyncRetry(NoBackoff(), 0)
         )
-    return client
+        self.connection: Any = pool.make_connection()
+        self._turn = asyncio.Lock()
+
+    async def ask(self, *command: Any) -> Any:
+        """The reply to one command. Raises RedisError or OSError, after which the connection is a new one
+        unless it was an answer."""
+        async with self._turn, asyncio.timeout(SOCKET_TIMEOUT):
+            await self.connection.send_command(*command)
+            return await self.connection.read_response()
 
 
 @functools.cache
@@ -95,10 +105,11 @@ def sync_client() -> redis.Redis:
 
 async def close() -> None:
     """Close the running loop's connections; the next use opens new ones."""
-    for clients in (_clients, _script_clients):
-        client = clients.pop(asyncio.get_running_loop(), None)
-        if client is not None:
-            await client.aclose()
+    loop = asyncio.get_running_loop()
+    if client := _clients.pop(loop, None):
+        await client.aclose()
+    if wire := _wires.pop(loop, None):
+        await wire.connection.disconnect()
 
 
 async def patiently(action: Callable[[], Awaitable[T]]) -> T:

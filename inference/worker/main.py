@@ -14,7 +14,7 @@ import time
 from collections import OrderedDict
 from typing import Any
 
-from inference.broker import occupancy
+from inference.broker import connect, occupancy
 from inference.broker.control import ControlReader
 from inference.broker.jobs import JobReader
 from inference.broker.publisher import Publisher
@@ -148,6 +148,7 @@ class Worker:
         with contextlib.suppress(Exception):
             async with asyncio.timeout(2):
                 await self._leave()
+                await connect.close()
         return 0 if stop.is_set() else 1
 
     # --- what runs side by side -------------------------------------------------------------------

@@ -6,9 +6,7 @@ import os
 import sys
 from typing import Any
 
-from . import event_loop  # noqa: F401  # isort: skip
-
-import daphne.server
+import daphne.server  # before anything that could install another reactor
 from twisted.internet import defer, reactor
 
 from inference.options import Options

@@ -21,7 +21,6 @@ from inference.broker.publisher import Publisher
 from inference.engine.engine import Engine
 from inference.engine.llama import Context, Model, ModelError
 from inference.engine.sequence import Sequence
-from inference.loop import new_event_loop
 from inference.messages import TERMINAL, Event, Failed, Finished, Job, Timings, Token
 from inference.options import Options
 from inference.tasks import end
@@ -52,8 +51,7 @@ def run(options: Options) -> int:
     # Whoever holds the GIL when a decode step ends keeps the whole batch waiting: 5 ms would be felt.
     sys.setswitchinterval(0.0005)
     gc.freeze()
-    with asyncio.Runner(loop_factory=new_event_loop) as runner:
-        return runner.run(worker.run())
+    return asyncio.run(worker.run())
 
 
 CANCELLED_UNSEEN = Finished(

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from inference.broker import connect, jobs, log
 from inference.broker.keys import RECORDER_GROUP, RECORDS
@@ -169,6 +170,13 @@ def test_a_failure_keeps_its_reason():
     assert generation is not None
     assert (generation.state, generation.error) == ("failed", "the worker stopped")
     assert generation.finished_at == at(4)
+
+
+def test_a_generation_is_saved_once_however_many_records_of_a_batch_tell_of_it():
+    with CaptureQueriesContext(connection) as captured:
+        write(*LIFE)
+    writes = [q["sql"] for q in captured if q["sql"].startswith(("INSERT", "UPDATE"))]
+    assert [sql.split('"')[1] for sql in writes] == ["inference_generation", "inference_preemption"]
 
 
 def test_a_failed_job_that_is_no_generation_makes_no_row():

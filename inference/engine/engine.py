@@ -136,6 +136,11 @@ class Engine:
         return sum(s.cells for s in self.residents) + sum(s.cells for s in self.leaving)
 
     @property
+    def n_transfers(self) -> int:
+        """Sequences on their way out to host RAM or back."""
+        return len(self.leaving) + sum(s.moving for s in self.residents)
+
+    @property
     def parked_bytes(self) -> int:
         """Host RAM that parked sequences hold, or that is set aside for them."""
         return self._parking.charged - self.kept_bytes

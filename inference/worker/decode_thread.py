@@ -19,7 +19,7 @@ from .snapshot import Snapshots
 
 logger = logging.getLogger(__name__)
 
-SNAPSHOT_EVERY_S = 0.5  # while nothing but tokens happens
+SNAPSHOT_EVERY_S = 1.0  # while nothing but tokens happens
 
 
 class DecodeThread(threading.Thread):
@@ -36,6 +36,7 @@ class DecodeThread(threading.Thread):
         self._out_lock = threading.Lock()
         self._snapshot: dict[str, Any] = snapshots.take()
         self._snapshot_at = 0.0
+        self._shown_transfers = 0
         self._awaited = True
         self._has_events = asyncio.Event()
         self.has_snapshot = asyncio.Event()
@@ -132,6 +133,8 @@ class DecodeThread(threading.Thread):
                 self._loop.call_soon_threadsafe(self._has_events.set)
             picture = picture or any(type(event) is not Token for _, event in events)
         now = time.monotonic()
-        if picture or now - self._snapshot_at >= SNAPSHOT_EVERY_S:
+        transfers = self._engine.n_transfers
+        if picture or transfers != self._shown_transfers or now - self._snapshot_at >= SNAPSHOT_EVERY_S:
             self._snapshot, self._snapshot_at = self._snapshots.take(), now
+            self._shown_transfers = transfers
             self._loop.call_soon_threadsafe(self.has_snapshot.set)

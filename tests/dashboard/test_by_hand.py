@@ -14,7 +14,7 @@ from django.test import Client
 
 from inference.broker import connect, log, occupancy
 from inference.broker.connect import sync_client
-from inference.broker.keys import CONTROL
+from inference.broker.keys import CONTROL, event_log
 from inference.messages import Answer, Preempted, Released, encode_event
 from inference.models import OperatorAction, UserLimits
 from tests.broker.play import picture
@@ -52,9 +52,8 @@ class Worker(threading.Thread):
     def run(self) -> None:
         reply: Any = sync_client().xread({CONTROL: "0"}, block=9000)
         [(_, [(_, self.command)])] = reply
-        pipe = sync_client().pipeline()
-        log.append(pipe, self.command[b"reply"].decode(), 1, encode_event(Answer(self.answer)), last=True)
-        pipe.execute()
+        answer = log.encode([encode_event(Answer(self.answer))])
+        sync_client().xadd(event_log(self.command[b"reply"].decode()), {"e": answer}, id="1-0")
 
 
 @pytest.fixture

@@ -17,9 +17,11 @@ from .parking import Parking
 from .sequence import Sequence, State
 
 STEP_TARGET_S = 0.2  # how long a step with a prompt may keep decoding neighbours waiting
+EXACT_CHUNK = 32  # tokens; where text must not depend on timing, prompts are cut at its multiples
 COPY_SHARE = 0.25  # of a decode step: how long copies may keep the residents waiting before it
 
 Emitted = tuple[str, Event]
+Work = tuple[Sequence, int]  # and how many of its tokens
 
 
 class Engine:
@@ -197,7 +199,7 @@ class Engine:
             parked=self.parked,
             queued=self.queued,
             step_tokens=self.ctx.n_batch,
-            prefill_tokens=self._pace.tokens(decoding),
+            prefill_tokens=max(self._pace.tokens(decoding), EXACT_CHUNK if self.ctx.exact else 0),
             lone_chunk=self.lone_chunk,
             now=self.clock(),
             rotate_after=self.rotate_after,
@@ -358,9 +360,29 @@ class Engine:
 
     # --- computing ------------------------------------------------------------------------------
 
-    def _compute(self, work: list[tuple[Sequence, int]]) -> None:
-        if not work:
-            return
+    def _compute(self, work: list[Work]) -> None:
+        for batch in self._exact_batches(work) if self.ctx.exact else [work] if work else ():
+            self._decode(batch)
+
+    def _exact_batches(self, work: list[Work]) -> Iterator[list[Work]]:
+        """The same work in batches in which nothing depends on who else is there.
+
+        Each piece of a prompt is alone and always cut at the same places. What was generated goes through
+        one token at a time, even when it is computed again.
+        """
+        single = [(s, 1) for s, _ in work if s.cells >= s.n_prompt]
+        if single:
+            yield from [single] if self.ctx.together else [[one] for one in single]
+        budget = sum(n for s, n in work if s.cells < s.n_prompt)
+        for seq, _ in sorted(work, key=lambda one: one[0].since):
+            while seq.cells < seq.n_prompt:
+                n = min(EXACT_CHUNK - seq.cells % EXACT_CHUNK, seq.n_prompt - seq.cells)
+                if n > budget:
+                    return
+                budget -= n
+                yield [(seq, n)]
+
+    def _decode(self, work: list[Work]) -> None:
         batch = self._batch
         batch.clear()
         outputs: list[tuple[Sequence, int]] = []

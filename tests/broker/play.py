@@ -78,7 +78,7 @@ def picture(worker: str = "w1", state: str = "ready", **more: Any) -> dict[str, 
         "copied_in_bytes_total": 0,
         "context_shifts_total": 0,
     }
-    histogram = {"bounds": (1.0, 5.0), "counts": [0, 0, 0], "sum": 0.0}
+    histogram = {"bounds": [1.0, 5.0], "counts": [0, 0, 0], "sum": 0.0}
     return {
         "worker": worker,
         "at": time.time(),

@@ -215,7 +215,8 @@ async def test_the_decode_thread_answers_in_order_and_sleeps_while_all_are_held(
     thread.obey(Command("park", seq.id, worker="w1", reply="r1"))
     assert await kinds_until(Answer) == ["preempted", "answer"]
     while not engine.idle:  # it is copied out
-        await asyncio.sleep(0)
+        await thread.has_snapshot.wait()
+        thread.take_snapshot()
     thread.obey(Command("unpark", seq.id, worker="w1", reply="r2"))
     assert await kinds_until(Resumed) == ["released", "answer", "resumed"]
     thread.stop()

@@ -203,7 +203,7 @@ class PreemptionAdmin(ReadOnly, PreemptionBase):
         "resumed_at",
         "waited",
     )
-    list_filter = ("cause", "kind")
+    list_filter = ("cause", "kind", ("resumed_at", admin.EmptyFieldListFilter))
     list_select_related = ("generation",)
     search_fields = ("generation__id__startswith",)
     search_help_text = "The beginning of a generation's id"

@@ -46,7 +46,9 @@ def serving(snapshots: list[Snapshot]) -> Snapshot:
 
 def defaults(alias: str) -> Defaults:
     found = options()
-    return Defaults(temperature=found.temp, seed=found.seed, max_tokens=found.n_predict, model=alias)
+    return Defaults(
+        temperature=found.temp, seed=found.seed, max_tokens=found.n_predict, model=alias, keep=found.keep
+    )
 
 
 class Work(StreamConsumer):

@@ -174,7 +174,7 @@ class Token:
 class Preempted:
     kind: ClassVar[str] = "preempted"
     slot: int  # -1: it had none yet
-    cause: str  # "pressure", "admission", "forced", "hand" or "decode" (llama_decode found no cells)
+    cause: str  # pressure, admission, rotation, priority, hand, forced, or decode: no cells were found
     cells: int
     bytes: int  # of host RAM taken
     method: str = "swap"  # or "recompute": the cells were dropped and will be computed again

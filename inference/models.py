@@ -270,6 +270,8 @@ class Preemption(models.Model):
         FORCED = "forced"
         DECODE = "decode"
         HAND = "hand"
+        ROTATION = "rotation"
+        PRIORITY = "priority"
 
     class Kind(models.TextChoices):
         SWAP = "swap"

@@ -54,7 +54,7 @@ class Migration(migrations.Migration):
         migrations.AlterField(
             model_name='preemption',
             name='cause',
-            field=models.CharField(blank=True, choices=[('pressure', 'Pressure'), ('admission', 'Admission'), ('forced', 'Forced'), ('decode', 'Decode'), ('hand', 'Hand')], max_length=16),
+            field=models.CharField(blank=True, choices=[('pressure', 'Pressure'), ('admission', 'Admission'), ('forced', 'Forced'), ('decode', 'Decode'), ('hand', 'Hand'), ('rotation', 'Rotation'), ('priority', 'Priority')], max_length=16),
         ),
         migrations.AddIndex(
             model_name='generation',

@@ -17,6 +17,7 @@ class Defaults(NamedTuple):
     max_tokens: int = -1
     model: str = ""
     priority: int = NORMAL
+    keep: int = 0
 
 
 class Usage(NamedTuple):

@@ -23,7 +23,7 @@ from inference.wire.api import Defaults, Encoder, Usage
 from inference.wire.choices import choices
 from inference.wire.encoder import EventEncoder, outcome
 from inference.wire.errors import RequestError, invalid
-from inference.wire.fields import Body, boolean, is_token_id, json_object
+from inference.wire.fields import Body, boolean, integer, is_token_id, json_object
 from inference.wire.unsupported import refuse_unsupported
 
 
@@ -93,6 +93,8 @@ def generation_settings(request: GenerationRequest, seed: int) -> dict[str, Any]
         "max_tokens": request.max_tokens,
         "n_predict": request.max_tokens,
         "stream": request.stream,
+        "n_keep": request.n_keep,
+        "n_discard": request.n_discard,
     }
 
 
@@ -140,6 +142,8 @@ class Completion:
             stop=params.stop(body),
             stream=boolean(body, "stream"),
             priority=params.priority(body, defaults.priority),
+            n_keep=integer(body, "n_keep", defaults.keep, -1),
+            n_discard=integer(body, "n_discard", 0, 0),
         )
 
     def encoder(

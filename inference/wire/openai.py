@@ -15,7 +15,7 @@ from inference.wire.api import Defaults, Encoder, Usage
 from inference.wire.choices import choices
 from inference.wire.encoder import EventEncoder, outcome
 from inference.wire.errors import RequestError
-from inference.wire.fields import Body, boolean, json_object
+from inference.wire.fields import Body, boolean, integer, json_object
 from inference.wire.unsupported import refuse_unsupported
 
 _CODES = {401: "invalid_api_key", 429: "rate_limit_exceeded"}
@@ -52,6 +52,8 @@ class _OpenAI(ABC):
             stop=params.stop(body),
             stream=boolean(body, "stream"),
             priority=params.priority(body, defaults.priority),
+            n_keep=integer(body, "n_keep", defaults.keep, -1),
+            n_discard=integer(body, "n_discard", 0, 0),
         )
 
     def error(self, error: RequestError) -> dict[str, Any]:

@@ -21,7 +21,18 @@ from inference.broker.publisher import Publisher
 from inference.engine.engine import Engine
 from inference.engine.llama import Context, Model, ModelError
 from inference.engine.sequence import Sequence
-from inference.messages import TERMINAL, Event, Failed, Finished, Job, Timings, Token, sibling_ids
+from inference.messages import (
+    TERMINAL,
+    Event,
+    Failed,
+    Finished,
+    Job,
+    Preempted,
+    Resumed,
+    Timings,
+    Token,
+    sibling_ids,
+)
 from inference.options import Options
 from inference.tasks import end
 
@@ -77,6 +88,16 @@ def _length(body: Any) -> int:
     if isinstance(body, dict):
         return sum(map(_length, body.values()))
     return sum(map(_length, body)) if isinstance(body, list) else 1
+
+
+def _told(event: Preempted | Resumed) -> str:
+    """A park or a resume in the words of the worker's log."""
+    if isinstance(event, Resumed):
+        return f"resumed in slot {event.slot} after {event.waited:.1f} s"
+    if not event.cells:
+        return f"parked before its prompt began ({event.cause})"
+    where = f"{event.bytes / 2**20:.1f} MiB of RAM" if event.method == "swap" else "to be recomputed"
+    return f"parked from slot {event.slot} ({event.cause}): {event.cells} cells, {where}"
 
 
 class Worker:
@@ -245,7 +266,9 @@ class Worker:
             number = self._numbers.get(generation, 0) + 1
             self._numbers[generation] = number
             batch.append((generation, number, event))
-            if isinstance(event, TERMINAL):
+            if isinstance(event, Preempted | Resumed):
+                logger.info("%s %s", generation, _told(event))
+            elif isinstance(event, TERMINAL):
                 del self._numbers[generation]
                 if job_id := self._siblings.end(generation):
                     over.append(job_id)

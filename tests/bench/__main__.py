@@ -2,6 +2,7 @@
 
     python -m tests.bench --peer PATH      PATH is a llama-server built from the same llama.cpp sources
     python -m tests.bench                  without a peer: the product's own figures only
+    python -m tests.bench --only parking   what parking costs, in the engine alone
 
 Prints a table of medians and ratios. It asserts nothing: a shared machine decides too much.
 """
@@ -17,7 +18,10 @@ import threading
 import time
 from collections.abc import Callable
 
-from . import client, servers
+from inference.options import Options
+from inference.serve.model_files import resolve
+
+from . import client, parking, servers
 
 PROMPTS = [
     "Once upon a time there was a brave knight who",
@@ -76,8 +80,12 @@ def main() -> None:
         ("time to first token, ms", ttft),
         ("neighbour's worst gap, ms", neighbour_gap),
     ]
+    if not args.only or "parking" in args.only:
+        parking.report(str(resolve(Options.from_env())), args.threads, args.rounds)
     if args.only:
         measurements = [m for m in measurements if args.only in m[0]]
+    if not measurements:
+        return
     with servers.berth(args.threads) as ours:
         if not args.peer:
             report(measurements, {"berth": ours}, args.rounds)

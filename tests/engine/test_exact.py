@@ -13,7 +13,9 @@ from inference.messages import SamplingParams
 
 from .conftest import GREEDY, Run
 
-WORDS = [
+WORDS = (
+    "old", "sailor", "king", "river", "forest", "machine", "seven", "music", "garden", "winter", "stone", "engine",
+)  # fmt: skip
     "old",
     "sailor",
     "king",

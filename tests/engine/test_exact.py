@@ -13,24 +13,7 @@ from inference.messages import SamplingParams
 
 from .conftest import GREEDY, Run
 
-WORDS = (
-    "old", "sailor", "king", "river", "forest", "machine", "seven", "music", "garden", "winter", "stone", "engine",
-)  # fmt: skip
-    "old",
-    "sailor",
-    "king",
-    "river",
-    "forest",
-    "machine",
-    "seven",
-    "music",
-    "garden",
-    "winter",
-    "question",
-    "stone",
-    "engine",
-    "letter",
-]
+WORDS = ("old", "sailor", "king", "river", "forest", "machine", "seven", "music", "garden", "winter", "stone")
 LENGTHS = (5, 33, 120, 180)  # words
 SAMPLED = SamplingParams(temperature=0.9, seed=7, repeat_penalty=1.1, ignore_eos=True)
 N_TOKENS = 24

@@ -127,7 +127,7 @@ def test_a_cancel_frees_everything_in_every_state(make_engine: Make, context: Co
     assert decoding.decoding
     assert not prefilling.decoding
     assert prefilling.cells > 0
-    assert queued.id in engine.queued
+    assert queued in engine.queued
     for seq in (queued, prefilling, decoding):
         assert engine.cancel(seq.id)
     assert engine.idle
@@ -136,7 +136,7 @@ def test_a_cancel_frees_everything_in_every_state(make_engine: Make, context: Co
     run.step()
     other = run.add(" ".join([FISHER] * 30), 100)
     run.step()
-    assert other.id in engine.parked
+    assert other in engine.parked
     assert engine.cancel(other.id)
     assert engine.cancel(parked.id)
     assert engine.idle

@@ -246,6 +246,7 @@ class Context:
         self.n_batch: int = lib.llama_n_batch(self._ctx)
         self.can_shift: bool = lib.llama_memory_can_shift(self._memory)
         self._scratch = n_seq_max if divisible else -1
+        self._header = self._per_cell = 0  # bytes of a piece
         self.swap: Swap = self._try_swap()
 
     @property
@@ -290,6 +291,10 @@ class Context:
     def state_size(self, seq_id: int) -> int:
         """Bytes that the whole state takes; 0 when it cannot be saved."""
         return int(lib.llama_state_seq_get_size_ext(self._ctx, seq_id, 0))
+
+    def piece_bound(self, n: int) -> int:
+        """Bytes that a piece of `n` positions takes at most: of a sliding window's layers, it may hold less."""
+        return self._header + n * self._per_cell
 
     def save(self, seq_id: int) -> State | None:
         """A copy of the whole state; None when it cannot be saved."""
@@ -349,6 +354,8 @@ class Context:
         if first is None or not (self.load_piece(0, first) and self.load_piece(0, second)):
             return False
         again = self.save(0)
+        self._per_cell = (whole.size - second.size) // half
+        self._header = whole.size - n * self._per_cell
         return again is not None and np.array_equal(whole, again)
 
     def close(self) -> None:

@@ -46,9 +46,12 @@ class Parking:
         if self._ctx.swap == "none":
             return False
         copy = seq.copy or HostCopy()
-        missing = seq.cells - self.piece * len(copy.pieces)
-        if missing > 0:
-            size = self._ctx.state_size(seq.slot) * missing // seq.cells
+        missing = range(self.piece * len(copy.pieces), seq.cells, self.piece)
+        if missing:
+            if self.piece == UNDIVIDED:
+                size = self._ctx.state_size(seq.slot)
+            else:
+                size = sum(self._ctx.piece_bound(min(self.piece, seq.cells - start)) for start in missing)
             for other in residents:
                 if self._fits(size):
                     break

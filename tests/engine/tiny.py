@@ -6,6 +6,7 @@ state, and a hybrid of cells and state.
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from typing import Literal
 
@@ -14,8 +15,7 @@ from gguf import GGUFReader, GGUFValueType, GGUFWriter
 
 Kind = Literal["llama", "gemma3", "mamba", "lfm2"]
 
-LAYERS, WIDTH, HEADS, FEED = 2, 64, 2, 96
-HEAD = WIDTH // HEADS
+LAYERS, WIDTH, FEED = 2, 64, 96
 WINDOW = 32
 INNER, STATE, RANK, KERNEL = 2 * WIDTH, 8, 4, 4  # of mamba
 
@@ -23,7 +23,7 @@ INNER, STATE, RANK, KERNEL = 2 * WIDTH, 8, 4, 4  # of mamba
 def write(path: Path, vocabulary_of: Path, kind: Kind = "llama") -> None:
     """Write a GGUF of 2 layers and 64 dimensions to `path`."""
     writer = GGUFWriter(path, kind)
-    vocabulary = _copy_vocabulary(writer, GGUFReader(vocabulary_of))
+    vocabulary = _copy_vocabulary(writer, _read(vocabulary_of))
     writer.add_context_length(2048)
     writer.add_embedding_length(WIDTH)
     writer.add_block_count(LAYERS)
@@ -54,6 +54,11 @@ class Weights:
         self._writer.add_tensor(name, np.full(shape, scale, np.float32))
 
 
+@cache
+def _read(path: Path) -> GGUFReader:
+    return GGUFReader(path)
+
+
 def _copy_vocabulary(writer: GGUFWriter, reader: GGUFReader) -> int:
     """The number of its tokens."""
     for name, field in reader.fields.items():
@@ -67,7 +72,8 @@ def _copy_vocabulary(writer: GGUFWriter, reader: GGUFReader) -> int:
 
 
 def _llama(writer: GGUFWriter, weights: Weights) -> None:
-    _heads(writer, HEADS)
+    """Its keys, when they are quantised, cannot be turned by a context shift: a head has 32 dimensions."""
+    _heads(writer, 2, 2)
     for i in range(LAYERS):
         _attention(weights, i)
         _feed_forward(weights, i)
@@ -75,7 +81,7 @@ def _llama(writer: GGUFWriter, weights: Weights) -> None:
 
 def _gemma3(writer: GGUFWriter, weights: Weights) -> None:
     """A layer that sees the window, and one that sees everything."""
-    _heads(writer, HEADS)
+    _heads(writer, 1, 1)
     writer.add_sliding_window(WINDOW)
     writer.add_sliding_window_pattern(2)
     for i in range(LAYERS):
@@ -109,7 +115,7 @@ def _mamba(writer: GGUFWriter, weights: Weights) -> None:
 
 def _lfm2(writer: GGUFWriter, weights: Weights) -> None:
     """A layer of convolution, which keeps a state, and one of attention."""
-    _heads(writer, [0, HEADS])
+    _heads(writer, 1, [0, 1])
     writer.add_shortconv_l_cache(KERNEL)
     blk = "blk.0"
     weights.ones(f"{blk}.attn_norm.weight", WIDTH)
@@ -122,13 +128,11 @@ def _lfm2(writer: GGUFWriter, weights: Weights) -> None:
     _feed_forward(weights, 1)
 
 
-def _heads(writer: GGUFWriter, kv: int | list[int]) -> None:
+def _heads(writer: GGUFWriter, n: int, kv: int | list[int]) -> None:
     writer.add_feed_forward_length(FEED)
-    writer.add_head_count(HEADS)
+    writer.add_head_count(n)
     writer.add_head_count_kv(kv)
-    writer.add_key_length(HEAD)
-    writer.add_value_length(HEAD)
-    writer.add_rope_dimension_count(HEAD)
+    writer.add_rope_dimension_count(WIDTH // n)
 
 
 def _attention(weights: Weights, i: int) -> None:
@@ -138,8 +142,9 @@ def _attention(weights: Weights, i: int) -> None:
 
 
 def _head_norms(weights: Weights, i: int) -> None:
-    weights.ones(f"blk.{i}.attn_q_norm.weight", HEAD)
-    weights.ones(f"blk.{i}.attn_k_norm.weight", HEAD)
+    """Of one head."""
+    weights.ones(f"blk.{i}.attn_q_norm.weight", WIDTH)
+    weights.ones(f"blk.{i}.attn_k_norm.weight", WIDTH)
 
 
 def _feed_forward(weights: Weights, i: int) -> None:

@@ -81,7 +81,7 @@ def make_engine(context: Context, engine_over: Callable[..., Engine]) -> Callabl
 def make_tiny_engine(
     tiny_context: Callable[..., Context], engine_over: Callable[..., Engine]
 ) -> Callable[..., Engine]:
-    """make_tiny_engine(n_cells, n_slots=4, **kwargs): where the text does not matter, or only its sameness."""
+    """make_tiny_engine(n_cells, n_slots=4, **kwargs): where any model will do."""
     return partial(engine_over, tiny_context())
 
 

@@ -11,7 +11,7 @@ from inference.engine.llama import Context
 from inference.engine.sequence import State
 from inference.messages import Preempted
 
-from .conftest import FOX, KNIGHT, Run
+from .conftest import KNIGHT, Run
 
 KINDS = [
     ("llama", "f16", "pieces"),
@@ -38,9 +38,7 @@ def kind_context(kind: tuple[str, str, str], tiny_context: Callable[..., Context
     return tiny_context(kind[0], kind[1])
 
 
-def test_what_can_be_saved_is_found_out_by_trying(
-    kind: tuple[str, str, str], kind_context: Context
-) -> None:
+def test_what_can_be_saved_is_found_out_by_trying(kind: tuple[str, str, str], kind_context: Context) -> None:
     assert kind_context.swap == kind[2]
     assert [kind_context.cells(slot) for slot in range(4)] == [0] * 4
 
@@ -88,22 +86,3 @@ def test_a_parked_sequence_takes_no_more_ram_than_was_set_aside(
     while seq.state is not State.PARKED:
         run.step()
     assert 0 < engine.parked_bytes <= set_aside
-
-
-def test_a_shift_that_llama_cpp_cannot_do_is_not_offered(tiny_context: Callable[..., Context]) -> None:
-    offered = {t: tiny_context("llama", t).can_shift for t in ("f32", "f16", "bf16", "q8_0")}
-    assert offered == {"f32": True, "f16": True, "bf16": False, "q8_0": False}
-    assert tiny_context("gemma3", "q8_0").can_shift  # its heads have 64 dimensions
-
-
-def test_after_a_context_shift_parks_change_no_token(kind_context: Context, engine_over: Make) -> None:
-    if not kind_context.can_shift:
-        pytest.skip("its context does not shift")
-
-    def tokens(**kwargs: int) -> list[int]:
-        run = Run(engine_over(kind_context, 1024, n_ctx_seq=64, context_shift=True, **kwargs))
-        seq = run.finish_one(FOX, 150)
-        assert seq.shifted > 64
-        return seq.tokens
-
-    assert tokens(preempt_every=3) == tokens()

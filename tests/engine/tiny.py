@@ -29,7 +29,7 @@ def write(path: Path, vocabulary_of: Path, kind: Kind = "llama") -> None:
     writer.add_block_count(LAYERS)
     writer.add_layer_norm_rms_eps(1e-5)
     weights = Weights(writer)
-    # Embeddings of little weight, so that the next token hangs on the context and not on the last token alone.
+    # Of little weight, so that the next token hangs on the context and not on the last token alone.
     weights.random("token_embd.weight", vocabulary, WIDTH, scale=0.02)
     weights.random("output.weight", vocabulary, WIDTH)
     weights.ones("token_embd_norm.weight" if kind == "lfm2" else "output_norm.weight", WIDTH)

@@ -314,7 +314,7 @@ class Context:
         return int(lib.llama_state_seq_get_size_ext(self._ctx, seq_id, 0))
 
     def piece_bound(self, n: int) -> int:
-        """Bytes that a piece of `n` positions takes at most. It holds less of a layer with a sliding window."""
+        """Bytes that a piece of `n` positions takes at most. With a sliding window it may be less."""
         return self._header + n * self._per_cell
 
     def save(self, seq_id: int) -> State | None:

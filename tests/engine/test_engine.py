@@ -129,7 +129,7 @@ def test_a_prompt_is_processed_in_chunks_beside_a_decoding_neighbour(make_engine
     neighbour = run.add(KNIGHT, 100)
     for _ in range(5):
         run.step()
-    long = run.add(" ".join([FISHER] * 30), 1)
+    long = run.add(" ".join([FISHER] * 12), 1)
     steps = 0
     while not run.of(long, type(run.events["0"][0])) or long.cells < long.n_prompt:
         before = neighbour.generated

@@ -61,9 +61,9 @@ def test_two_that_do_not_fit_together_both_finish_in_full(
 ) -> None:
     engine = engine_over(kind_context, 1024, n_slots=2, plan_ahead=plan_ahead)
     run = Run(engine)
-    seqs = [run.add(PROMPT * 2, 500), run.add(PROMPT * 2 + PROMPT[:20], 500)]
+    seqs = [run.add(PROMPT * 2, 250), run.add(PROMPT * 2 + PROMPT[:20], 250)]
     run.finish()
-    assert [s.generated for s in seqs] == [500, 500]
+    assert [s.generated for s in seqs] == [250, 250]
     assert [run.events[s.id][-1].truncated for s in seqs] == [False, False]
     if plan_ahead:  # a recurrent state alone never finds its memory full
         assert engine.counters.n_preempt_total > 0

@@ -82,7 +82,7 @@ def test_the_books_balance_after_every_step(
         preempt_every=dice.choice([0, 0, 3, 10]),
         context_shift=bool(seed % 2),
     )
-    run, to_come, steps = Run(engine), 60, 0
+    run, to_come, steps = Run(engine), 40, 0
     while to_come or engine.parked or not engine.idle:
         while to_come and dice.random() < 0.3:
             prompt = [dice.randrange(100, 40_000) for _ in range(dice.choice([1, 5, 30, 100, 240]))]

@@ -13,8 +13,8 @@ from django.utils import timezone
 from inference import recorder
 from inference.broker import control, jobs, log, occupancy
 from inference.broker.connect import AWAY
-from inference.messages import Failed, Finished, GenerationRequest, Job, SamplingParams
-from inference.models import Chat, Generation, Message
+from inference.messages import NORMAL, Failed, Finished, GenerationRequest, Job, SamplingParams
+from inference.models import Chat, Generation, Message, UserLimits
 
 API = "chat"  # how generations of these pages are named among those of the API
 TOO_LONG = "This chat is too long for the model. Shorten the message, or start a new chat."
@@ -47,6 +47,7 @@ def begin(chat: Chat, user: User, text: str) -> list[Message]:
     on_the_way = Generation.objects.filter(message__chat=chat).exclude(state__in=Generation.OVER)
     for generation in on_the_way.all():  # a copy: the rows may be others below
         settle(generation)
+    priority = max(NORMAL, UserLimits.ceiling(user))
     with transaction.atomic():
         Chat.objects.select_for_update().get(pk=chat.pk)
         if on_the_way.exists():
@@ -54,7 +55,7 @@ def begin(chat: Chat, user: User, text: str) -> list[Message]:
         question = chat.messages.create(role=Message.Role.USER, content=text)
         answer = chat.messages.create(role=Message.Role.ASSISTANT)
         generation = Generation.objects.create(
-            api=API, model=settings.BERTH.alias, user=user, message=answer, stream=True
+            api=API, model=settings.BERTH.alias, user=user, message=answer, stream=True, priority=priority
         )
         chat.save(update_fields=["updated_at"])
     request = GenerationRequest(
@@ -62,6 +63,7 @@ def begin(chat: Chat, user: User, text: str) -> list[Message]:
         sampling=SamplingParams(temperature=settings.BERTH.temp, seed=settings.BERTH.seed),
         max_tokens=settings.BERTH.n_predict,
         stream=True,
+        priority=priority,
     )
     job = Job(
         generation.id.hex,

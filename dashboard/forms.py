@@ -18,3 +18,8 @@ class MessageForm(forms.Form):
         if not text.strip():
             raise forms.ValidationError("Write a message first.")
         return text
+
+
+class ByHandForm(forms.Form):
+    worker = forms.CharField()
+    generation = forms.UUIDField()

@@ -13,11 +13,15 @@ from django.template.loader import render_to_string
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST
 
+from inference.auth import Caller
 from inference.broker.connect import AWAY
+from inference.by_hand import act
 from inference.models import Chat, Generation, Message
+from inference.wire.errors import RequestError
+from inference.wire.llamacpp import SlotAction
 
 from . import conversation
-from .forms import TEXT_LIMIT, MessageForm
+from .forms import TEXT_LIMIT, ByHandForm, MessageForm
 
 BUSY = "This chat is still being answered. Stop it, or wait until it is done."
 
@@ -110,3 +114,25 @@ def monitor(request: Request) -> HttpResponse:
     if not request.user.is_staff:
         raise PermissionDenied
     return render(request, "dashboard/monitor.html", {"section": "monitor"})
+
+
+@login_required
+@require_POST
+def by_hand(request: Request, kind: str) -> HttpResponse:
+    """Park a chat and hold it, or release it: `worker` and `generation` of the live picture."""
+    user = request.user
+    if not user.is_staff:
+        return _error("This is for staff.", 403)
+    form = ByHandForm(request.POST)
+    if not form.is_valid():
+        return _error("Say which chat: its worker and its generation.", 400)
+    action = SlotAction(
+        kind, generation=form.cleaned_data["generation"].hex, worker=form.cleaned_data["worker"]
+    )
+    try:
+        done = act(action, Caller(user.get_username(), user_id=user.pk, is_staff=True))
+    except RequestError as error:
+        return _error(error.message, error.status)
+    except AWAY:
+        return _error("The worker can't be reached. Try again in a moment.", 503)
+    return JsonResponse(done)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from django.contrib import admin, messages
+from django.contrib.auth.admin import UserAdmin
+from django.contrib.auth.models import User
 from django.db.models import Count, OuterRef, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 from django.forms import ModelForm
@@ -14,7 +16,8 @@ from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from .models import ApiKey, Chat, Generation, Message, Preemption
+from .messages import NORMAL, priority_name
+from .models import ApiKey, Chat, Generation, Message, OperatorAction, Preemption, UserLimits
 
 if TYPE_CHECKING:
     ChatBase = admin.ModelAdmin[Chat]
@@ -22,10 +25,14 @@ if TYPE_CHECKING:
     GenerationBase = admin.ModelAdmin[Generation]
     PreemptionBase = admin.ModelAdmin[Preemption]
     ApiKeyBase = admin.ModelAdmin[ApiKey]
+    OperatorActionBase = admin.ModelAdmin[OperatorAction]
     PreemptionInlineBase = admin.TabularInline[Preemption, Generation]
+    UserAdminBase = UserAdmin[User]
+    UserLimitsInlineBase = admin.TabularInline[UserLimits, User]
 else:
     ChatBase = MessageBase = GenerationBase = PreemptionBase = ApiKeyBase = admin.ModelAdmin
-    PreemptionInlineBase = admin.TabularInline
+    OperatorActionBase, UserAdminBase = admin.ModelAdmin, UserAdmin
+    PreemptionInlineBase = UserLimitsInlineBase = admin.TabularInline
 
 
 class ReadOnly:
@@ -36,6 +43,14 @@ class ReadOnly:
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
+
+
+# A number beside the three that have a word is filed with those of its side.
+RANGES: dict[str, dict[str, int]] = {
+    "high": {"priority__lt": NORMAL},
+    "normal": {"priority": NORMAL},
+    "low": {"priority__gt": NORMAL},
+}
 
 
 def seconds(value: float | None) -> str:
@@ -98,6 +113,18 @@ class PreemptionInline(ReadOnly, PreemptionInlineBase):
         return seconds(park.waited_s)
 
 
+class PriorityFilter(admin.SimpleListFilter):
+    title = "priority"
+    parameter_name = "priority"
+
+    def lookups(self, request: HttpRequest, model_admin: admin.ModelAdmin[Any]) -> list[tuple[str, str]]:
+        return [(name, name.capitalize()) for name in RANGES]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        found = RANGES.get(self.value() or "")
+        return queryset.filter(**found) if found else queryset
+
+
 @admin.register(Generation)
 class GenerationAdmin(ReadOnly, GenerationBase):
     list_display = (
@@ -108,13 +135,14 @@ class GenerationAdmin(ReadOnly, GenerationBase):
         "asked_by",
         "prompt",
         "completion",
+        "urgency",
         "parks",
         "time_parked",
         "first_token",
         "finish",
         "created_at",
     )
-    list_filter = ("state", "api", "model", "finish_reason", "stream")
+    list_filter = ("state", "api", "model", PriorityFilter, "finish_reason", "stream")
     list_select_related = ("user", "api_key")
     search_fields = ("id__startswith", "user__username", "api_key__name", "api_key__prefix")
     search_help_text = "The beginning of an id, a user's name, or an API key's name or first characters"
@@ -145,6 +173,10 @@ class GenerationAdmin(ReadOnly, GenerationBase):
     def completion(self, generation: Generation) -> int | None:
         return generation.completion_tokens
 
+    @admin.display(description="Priority", ordering="priority")
+    def urgency(self, generation: Generation) -> str:
+        return priority_name(generation.priority)
+
     @admin.display(description="Parked for", ordering="parked_s")
     def time_parked(self, generation: Generation) -> str:
         return seconds(generation.parked_s) if generation.parks else "–"
@@ -171,7 +203,7 @@ class PreemptionAdmin(ReadOnly, PreemptionBase):
         "resumed_at",
         "waited",
     )
-    list_filter = ("cause", "kind")
+    list_filter = ("cause", "kind", ("resumed_at", admin.EmptyFieldListFilter))
     list_select_related = ("generation",)
     search_fields = ("generation__id__startswith",)
     search_help_text = "The beginning of a generation's id"
@@ -195,16 +227,18 @@ class ApiKeyAdmin(ApiKeyBase):
         "state_badge",
         "owner",
         "notices",
+        "highest_priority",
         "created_at",
         "last_used_at",
         "expires_at",
     )
     list_filter = (("revoked_at", admin.EmptyFieldListFilter), "notices")
-    list_select_related = ("owner",)
+    list_select_related = ("owner__limits",)
     search_fields = ("name", "prefix", "owner__username")
     search_help_text = "A key's name or first characters, or its owner's name"
     date_hierarchy = "created_at"
-    fields = ("name", "owner", "expires_at", "notices", "prefix", "created_at", "last_used_at", "revoked_at")
+    editable = ("name", "owner", "expires_at", "notices", "max_priority")
+    fields = (*editable, "prefix", "created_at", "last_used_at", "revoked_at")
     readonly_fields = ("prefix", "created_at", "last_used_at", "revoked_at")
     autocomplete_fields = ("owner",)
     actions = ("revoke",)
@@ -214,7 +248,7 @@ class ApiKeyAdmin(ApiKeyBase):
         css = {"all": ("dashboard/admin.css",)}
 
     def get_fields(self, request: HttpRequest, obj: ApiKey | None = None) -> tuple[str, ...]:
-        return self.fields if obj else ("name", "owner", "expires_at", "notices")
+        return self.fields if obj else self.editable
 
     def save_model(self, request: HttpRequest, obj: ApiKey, form: ModelForm[ApiKey], change: bool) -> None:
         if change:
@@ -232,6 +266,10 @@ class ApiKeyAdmin(ApiKeyBase):
             return badge("failed", "Revoked")
         return badge("running", "Usable") if key.is_usable else badge("cancelled", "Expired")
 
+    @admin.display(description="Highest priority")
+    def highest_priority(self, key: ApiKey) -> str:
+        return priority_name(key.ceiling)
+
     @admin.action(description="Revoke the selected API keys", permissions=["change"])
     def revoke(self, request: HttpRequest, queryset: QuerySet[ApiKey]) -> None:
         keys = list(queryset.filter(revoked_at=None))
@@ -240,3 +278,37 @@ class ApiKeyAdmin(ApiKeyBase):
             key.save(update_fields=["revoked_at"])
             self.log_change(request, key, "Revoked.")
         self.message_user(request, f"{len(keys)} revoked.", messages.SUCCESS if keys else messages.WARNING)
+
+
+@admin.register(OperatorAction)
+class OperatorActionAdmin(ReadOnly, OperatorActionBase):
+    list_display = ("created_at", "kind", "by", "chat", "slot", "worker")
+    list_filter = ("kind",)
+    search_fields = ("by", "generation__startswith")
+    search_help_text = "The name of who did it, or the beginning of a generation's id"
+    date_hierarchy = "created_at"
+    readonly_fields = ("generation",)
+    show_full_result_count = False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    @admin.display(description="Generation", ordering="generation")
+    def chat(self, action: OperatorAction) -> SafeString:
+        url = reverse("admin:inference_generation_change", args=[action.generation])
+        return format_html('<a href="{}">{}</a>', url, action.generation.hex[:8])
+
+
+class UserLimitsInline(UserLimitsInlineBase):
+    model = UserLimits
+    can_delete = False
+
+
+admin.site.unregister(User)
+
+
+@admin.register(User)
+class LimitedUserAdmin(UserAdminBase):
+    """Django's, with what a person may ask for."""
+
+    inlines = (UserLimitsInline,)

@@ -15,6 +15,7 @@ from django.db import DatabaseError
 from django.db.models import Q
 from django.utils import timezone
 
+from inference.messages import HIGHEST, NORMAL, priority_name
 from inference.models import ApiKey
 from inference.options import Options
 from inference.wire.errors import RequestError
@@ -29,6 +30,21 @@ class Caller(NamedTuple):
     key_id: int | None = None
     user_id: int | None = None
     notices: bool = True
+    max_priority: int = NORMAL  # the most urgent that it may ask for: the lowest number
+    is_staff: bool = False
+
+    @property
+    def priority(self) -> int:
+        """Of a request that does not say."""
+        return max(NORMAL, self.max_priority)
+
+    def check_priority(self, priority: int) -> None:
+        """Raises RequestError (403) for one above the ceiling."""
+        if priority < self.max_priority:
+            name, ceiling = priority_name(priority), priority_name(self.max_priority)
+            whose = "this key" if self.key_id or self.name else "a request without a key"
+            message = f'The priority "{name}" is above the ceiling of {whose}, which is "{ceiling}".'
+            raise RequestError(403, "", message, "priority")
 
 
 def given_key(headers: Mapping[bytes, bytes]) -> str:
@@ -56,21 +72,31 @@ async def authenticate(headers: Mapping[bytes, bytes]) -> Caller:
     return caller
 
 
-def create_key(name: str, owner: User | None = None, *, expires_at: datetime | None = None) -> str:
+def create_key(
+    name: str,
+    owner: User | None = None,
+    *,
+    expires_at: datetime | None = None,
+    max_priority: int | None = None,
+) -> str:
     """Create an API key; the plain text, which is stored nowhere."""
-    return ApiKey.objects.create_key(name, owner, expires_at=expires_at)[1]
+    return ApiKey.objects.create_key(name, owner, expires_at=expires_at, max_priority=max_priority)[1]
 
 
 def _look_up(key: str, options: Options) -> Caller:
     any_row = ApiKey.objects.order_by("pk").values("pk")[:1]
-    rows = list(ApiKey.objects.filter(Q(hash=ApiKey.hash_of(key)) | Q(pk__in=any_row)))
+    keys = ApiKey.objects.select_related("owner__limits")
+    rows = list(keys.filter(Q(hash=ApiKey.hash_of(key)) | Q(pk__in=any_row)))
     for row in rows:
         if row.hash == ApiKey.hash_of(key) and row.is_usable:
             _mark_used(row)
-            return Caller(row.name, row.pk, row.owner_id, row.notices)
+            owner = row.owner
+            is_staff = owner is not None and owner.is_active and owner.is_staff
+            return Caller(row.name, row.pk, row.owner_id, row.notices, row.ceiling, is_staff)
     is_open = options.is_loopback or options.allow_anonymous
     if is_open and not options.api_keys and not rows:
-        return Caller("")
+        # On loopback that is the person at this machine, who may do everything.
+        return Caller("", max_priority=HIGHEST, is_staff=True) if options.is_loopback else Caller("")
     raise RequestError(401, "", "Invalid API key." if key else "An API key is needed.")
 
 

@@ -15,16 +15,17 @@ from typing import Any
 
 from django.conf import settings
 
-from inference import stream
+from inference import siblings, stream
 from inference.auth import Caller, authenticate
 from inference.broker import occupancy
 from inference.broker.hub import hub
 from inference.http import StreamConsumer
-from inference.messages import Answer, Event, Failed, Job, JobKind
+from inference.messages import Answer, Event, Failed, GenerationRequest, Job, JobKind
 from inference.options import Options
 from inference.wire import llamacpp, openai, status
 from inference.wire.api import Api, Defaults, Encoder
 from inference.wire.errors import RequestError
+from inference.wire.siblings import SiblingsEncoder
 
 Snapshot = dict[str, Any]
 
@@ -45,7 +46,9 @@ def serving(snapshots: list[Snapshot]) -> Snapshot:
 
 def defaults(alias: str) -> Defaults:
     found = options()
-    return Defaults(temperature=found.temp, seed=found.seed, max_tokens=found.n_predict, model=alias)
+    return Defaults(
+        temperature=found.temp, seed=found.seed, max_tokens=found.n_predict, model=alias, keep=found.keep
+    )
 
 
 class Work(StreamConsumer):
@@ -74,7 +77,7 @@ class Generate(Work):
 
     api: Api
     parked_every = stream.PARKED_EVERY
-    encoder: Encoder
+    encoder: Encoder | SiblingsEncoder
 
     def error_body(self, error: RequestError) -> dict[str, Any]:
         return self.api.error(error)
@@ -86,7 +89,8 @@ class Generate(Work):
         caller = await authenticate(self.headers)
         found = self.json(body)
         alias = options().alias
-        request = self.api.parse(found, defaults(alias))
+        request = self.api.parse(found, defaults(alias)._replace(priority=caller.priority))
+        caller.check_priority(request.priority)
         alias = serving(await occupancy.get_all())["model"]["alias"]
         job = Job(
             id=uuid.uuid4().hex,
@@ -100,28 +104,59 @@ class Generate(Work):
             "api": self.api.name,
             "model": alias,
             "stream": request.stream,
+            "priority": request.priority,
             "user_id": caller.user_id,
             "key_id": caller.key_id,
         }
-        self.encoder = self.api.encoder(request, found, id=job.id, model=alias, created=int(time.time()))
+        about: dict[str, Any] = {"id": job.id, "model": alias, "created": int(time.time())}
+        if request.n_choices > 1:
+            several = SiblingsEncoder(self.api, request, found, **about)
+            await self._run_siblings(job, record, several, request, caller)
+        else:
+            await self._run(job, record, self.api.encoder(request, found, **about), request, caller)
+
+    async def _run(
+        self,
+        job: Job,
+        record: dict[str, Any],
+        encoder: Encoder,
+        request: GenerationRequest,
+        caller: Caller,
+    ) -> None:
+        self.encoder = encoder
         async with self.running(job, record) as progress:
             if request.stream:
-                await self._relay(progress, caller)
+                await stream.relay(progress, encoder, self.send, **self._comments(caller))
                 return
             events = await self.rest(progress)
-        await self.send_json(200, self.encoder.result(events))
+        await self.send_json(200, encoder.result(events))
 
-    async def _relay(self, progress: stream.Progress, caller: Caller) -> None:
+    async def _run_siblings(
+        self,
+        job: Job,
+        record: dict[str, Any],
+        encoder: SiblingsEncoder,
+        request: GenerationRequest,
+        caller: Caller,
+    ) -> None:
+        self.encoder = encoder
+        intervals = {"look_every": self.look_every, "dead_after": self.dead_after}
+        async with siblings.running(job, record, **intervals) as running:
+            if request.stream:
+                await siblings.relay(running, encoder, self.send, **self._comments(caller))
+                return
+            events = await running.rest()
+        await self.send_json(200, encoder.result(events))
+
+    def _comments(self, caller: Caller) -> dict[str, Any]:
+        """How a stream is relayed to this caller."""
         interval = options().sse_ping_interval
-        await stream.relay(
-            progress,
-            self.encoder,
-            self.send,
-            arrived=self.arrived,
-            ping_every=interval if interval > 0 else None,
-            parked_every=self.parked_every,
-            notices=caller.notices and not self._notices_off(),
-        )
+        return {
+            "arrived": self.arrived,
+            "ping_every": interval if interval > 0 else None,
+            "parked_every": self.parked_every,
+            "notices": caller.notices and not self._notices_off(),
+        }
 
     def _notices_off(self) -> bool:
         return self.headers.get(b"x-berth-notices", b"").strip().lower() in (b"off", b"0", b"false")

@@ -8,10 +8,21 @@ log and the group message carry the same number, so that a reader can see a gap.
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, ClassVar, Literal
 
 JobKind = Literal["generate", "tokenize", "detokenize", "apply_template"]
+Prompt = str | tuple[int | str, ...]  # text, token ids, or a mix of both
+RANDOM_SEED = 2**32 - 1  # llama.cpp's own mark for "choose one"
+
+# As in vLLM, the lower number goes first.
+HIGHEST, HIGH, NORMAL, LOW, LOWEST = -100, -1, 0, 1, 100
+PRIORITIES = {"high": HIGH, "normal": NORMAL, "low": LOW}
+
+
+def priority_name(priority: int) -> str:
+    """The word for a priority; its number when it has none."""
+    return next((name for name, number in PRIORITIES.items() if number == priority), str(priority))
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,22 +42,44 @@ class SamplingParams:
     logit_bias: tuple[tuple[int | str, float], ...] = ()  # a string biases each of its tokens
     ignore_eos: bool = False
 
+    def for_choice(self, k: int) -> SamplingParams:
+        """Those of a request's choice k: a seed that is given differs, yet is known."""
+        return self if self.seed < 0 or k == 0 else replace(self, seed=(self.seed + k) % RANDOM_SEED)
+
 
 @dataclass(frozen=True, slots=True)
 class GenerationRequest:
-    """What to generate. Exactly one of `prompt` and `messages` is given.
+    """What to generate. Exactly one of `prompt`, `prompts` and `messages` is given.
 
-    `prompt` is text, token ids, or a mix of both; `messages` goes through the model's chat template.
+    `prompts` are several, each a request of its own; `messages` goes through the model's chat template.
+    Of each there are `n` choices: siblings, which are generations of their own in one job.
     """
 
-    prompt: str | tuple[int | str, ...] | None = None
+    prompt: Prompt | None = None
+    prompts: tuple[Prompt, ...] = ()
     messages: tuple[dict[str, Any], ...] | None = None
+    n: int = 1
     sampling: SamplingParams = field(default_factory=SamplingParams)
     max_tokens: int = -1  # -1: until the model stops or the context is full
     stop: tuple[str, ...] = ()
     stream: bool = False  # only a streaming request is told of parks
+    priority: int = NORMAL
     n_keep: int = 0  # tokens that a context shift leaves at the start; -1: the prompt
     n_discard: int = 0  # tokens that a context shift forgets; 0: half of the others
+
+    @property
+    def n_choices(self) -> int:
+        return max(1, len(self.prompts)) * self.n
+
+    def choices(self) -> list[GenerationRequest]:
+        """One request for each choice, those of the first prompt first. Choice k of a prompt has seed + k."""
+        if self.n_choices == 1:
+            return [self]
+        return [
+            replace(self, prompt=prompt, prompts=(), n=1, sampling=self.sampling.for_choice(k))
+            for prompt in self.prompts or (self.prompt,)
+            for k in range(self.n)
+        ]
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -56,7 +89,9 @@ class GenerationRequest:
         prompt, messages, sampling = data["prompt"], data["messages"], dict(data["sampling"])
         sampling["logit_bias"] = tuple((token, bias) for token, bias in sampling["logit_bias"])
         return cls(
-            prompt=tuple(prompt) if isinstance(prompt, list) else prompt,
+            prompt=_prompt(prompt),
+            prompts=tuple(map(_prompt, data["prompts"])),
+            n=data["n"],
             messages=None if messages is None else tuple(messages),
             sampling=SamplingParams(**sampling),
             max_tokens=data["max_tokens"],
@@ -64,7 +99,21 @@ class GenerationRequest:
             stream=data["stream"],
             n_keep=data.get("n_keep", 0),
             n_discard=data.get("n_discard", 0),
+            priority=data["priority"],
         )
+
+
+def _prompt(value: Any) -> Any:
+    """A prompt that came as JSON."""
+    return tuple(value) if isinstance(value, list) else value
+
+
+def sibling_ids(job_id: str, n: int) -> list[str]:
+    """The ids of a job's generations, 32 hex digits each, that differ in the last two at most.
+
+    The first is the job's own: a request for one choice has one id.
+    """
+    return [job_id, *(f"{int(job_id, 16) ^ i:032x}" for i in range(1, n))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +121,16 @@ class Job:
     """One piece of work for a worker. `body` is a GenerationRequest as a dict, or {"content": str},
     {"tokens": [int]}, {"messages": [...]} for the other kinds."""
 
-    id: str  # also the generation's id
+    id: str  # also the id of its first generation
     kind: JobKind
     body: dict[str, Any]
     reply_to: str  # the channel group of the web process that asked; "" when nobody listens
     owner: str = ""  # a name for operators: user or API key, never text
     submitted_at: float = 0.0  # seconds since the epoch
+
+    def generations(self) -> list[str]:
+        """The ids of its generations; its own id where it is no generation."""
+        return sibling_ids(self.id, max(1, len(self.body.get("prompts", ()))) * self.body.get("n", 1))
 
     def to_json(self) -> str:
         return json.dumps(asdict(self), separators=(",", ":"))
@@ -121,7 +174,7 @@ class Token:
 class Preempted:
     kind: ClassVar[str] = "preempted"
     slot: int  # -1: it had none yet
-    cause: str  # "pressure", "admission", "forced" or "decode" (llama_decode found no cells)
+    cause: str  # pressure, admission, rotation, priority, hand, forced, or decode: no cells were found
     cells: int
     bytes: int  # of host RAM taken
     method: str = "swap"  # or "recompute": the cells were dropped and will be computed again
@@ -132,6 +185,13 @@ class Resumed:
     kind: ClassVar[str] = "resumed"
     slot: int
     waited: float  # seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Released:
+    """It was held by hand, and waits for its turn to be resumed."""
+
+    kind: ClassVar[str] = "released"
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,10 +261,10 @@ class Answer:
     data: dict[str, Any]
 
 
-Event = Accepted | Started | Token | Preempted | Resumed | Finished | Failed | Answer
+Event = Accepted | Started | Token | Preempted | Released | Resumed | Finished | Failed | Answer
 TERMINAL = (Finished, Failed, Answer)
 _TYPES: dict[str, type[Any]] = {
-    c.kind: c for c in (Accepted, Started, Token, Preempted, Resumed, Finished, Failed, Answer)
+    c.kind: c for c in (Accepted, Started, Token, Preempted, Released, Resumed, Finished, Failed, Answer)
 }
 
 

@@ -14,9 +14,12 @@ from typing import ClassVar
 
 from django.conf import settings
 from django.contrib.auth.models import User
+from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.utils import timezone
 from django.utils.text import Truncator
+
+from inference.messages import HIGHEST, LOWEST, NORMAL
 
 TITLE_LENGTH = 60  # characters of a title made from a message
 
@@ -72,6 +75,31 @@ class Message(models.Model):
         return f"{self.get_role_display()} message {self.pk}"
 
 
+PRIORITY_RANGE = (MinValueValidator(HIGHEST), MaxValueValidator(LOWEST))
+PRIORITY_HELP = "The lower number goes first: -1 is high, 0 normal, 1 low."
+
+
+class UserLimits(models.Model):
+    """What one person may ask for; who has no row has the defaults."""
+
+    user = models.OneToOneField(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="limits")
+    max_priority = models.SmallIntegerField(
+        "highest priority", default=NORMAL, validators=PRIORITY_RANGE, help_text=PRIORITY_HELP
+    )
+
+    class Meta:
+        verbose_name = verbose_name_plural = "limits"
+
+    def __str__(self) -> str:
+        return f"Limits of {self.user}"
+
+    @staticmethod
+    def ceiling(user: User) -> int:
+        """The most urgent priority that this person may ask for."""
+        limits: UserLimits | None = getattr(user, "limits", None)
+        return limits.max_priority if limits else NORMAL
+
+
 class ApiKeyQuerySet(models.QuerySet["ApiKey"]):
     def usable(self) -> ApiKeyQuerySet:
         """Those neither revoked nor expired."""
@@ -83,10 +111,15 @@ class ApiKeyQuerySet(models.QuerySet["ApiKey"]):
         return self.filter(hash=ApiKey.hash_of(plain))
 
     def create_key(
-        self, name: str, owner: User | None = None, *, expires_at: datetime | None = None
+        self,
+        name: str,
+        owner: User | None = None,
+        *,
+        expires_at: datetime | None = None,
+        max_priority: int | None = None,
     ) -> tuple[ApiKey, str]:
         """A new key: its row, and the key itself, which is stored nowhere."""
-        row = ApiKey(name=name, owner=owner, expires_at=expires_at)
+        row = ApiKey(name=name, owner=owner, expires_at=expires_at, max_priority=max_priority)
         plain = row.generate()
         row.save(force_insert=True, using=self.db)
         return row, plain
@@ -108,6 +141,13 @@ class ApiKey(models.Model):
     notices = models.BooleanField(
         default=True,
         help_text="Streams carry comments about parks and waiting. Off for clients that reject comments.",
+    )
+    max_priority = models.SmallIntegerField(
+        "highest priority",
+        null=True,
+        blank=True,
+        validators=PRIORITY_RANGE,
+        help_text=f"{PRIORITY_HELP} Empty: its owner's; normal for a key without an owner.",
     )
 
     objects: ClassVar[models.Manager[ApiKey]] = models.Manager.from_queryset(ApiKeyQuerySet)()
@@ -131,6 +171,13 @@ class ApiKey(models.Model):
         plain = f"sk-berth-{secrets.token_urlsafe(32)}"
         self.prefix, self.hash = plain[:13], self.hash_of(plain)
         return plain
+
+    @property
+    def ceiling(self) -> int:
+        """The most urgent priority that its requests may ask for."""
+        if self.max_priority is not None:
+            return self.max_priority
+        return UserLimits.ceiling(self.owner) if self.owner else NORMAL
 
     @property
     def is_usable(self) -> bool:
@@ -179,6 +226,7 @@ class Generation(models.Model):
         help_text="The assistant's message that it writes.",
     )
     stream = models.BooleanField(default=False)
+    priority = models.SmallIntegerField(default=NORMAL, help_text=PRIORITY_HELP)
     prompt_tokens = models.PositiveIntegerField(null=True, blank=True)
     completion_tokens = models.PositiveIntegerField(null=True, blank=True)
     parks = models.PositiveIntegerField(default=0)
@@ -200,6 +248,7 @@ class Generation(models.Model):
             models.Index(fields=("api_key", "-created_at")),
             models.Index(fields=("api", "-created_at")),
             models.Index(fields=("model", "-created_at")),
+            models.Index(fields=("priority", "-created_at")),
             models.Index(fields=("finish_reason", "-created_at")),
         )
 
@@ -220,6 +269,9 @@ class Preemption(models.Model):
         ADMISSION = "admission"
         FORCED = "forced"
         DECODE = "decode"
+        HAND = "hand"
+        ROTATION = "rotation"
+        PRIORITY = "priority"
 
     class Kind(models.TextChoices):
         SWAP = "swap"
@@ -245,3 +297,36 @@ class Preemption(models.Model):
 
     def __str__(self) -> str:
         return f"Park of {self.generation_id.hex[:8]} at {self.parked_at:%Y-%m-%d %H:%M:%S}"
+
+
+class OperatorAction(models.Model):
+    """What a person with staff rights did to somebody's generation. It outlives all the rows it names."""
+
+    class Kind(models.TextChoices):
+        PARK = "park", "Park and hold"
+        UNPARK = "unpark", "Release"
+
+    kind = models.CharField("action", max_length=16, choices=Kind)
+    by = models.CharField(max_length=200, blank=True, help_text="The user's or the key's name at that time.")
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
+    )
+    api_key = models.ForeignKey(
+        ApiKey, on_delete=models.SET_NULL, null=True, blank=True, related_name="+", verbose_name="API key"
+    )
+    # No foreign key: the generation's row can come later than this one.
+    generation = models.UUIDField(editable=False)
+    slot = models.IntegerField()
+    worker = models.CharField(max_length=100)
+    created_at = models.DateTimeField("when", default=timezone.now, editable=False)
+
+    class Meta:
+        ordering = ("-created_at", "-pk")
+        indexes = (
+            models.Index(fields=("-created_at",)),
+            models.Index(fields=("kind", "-created_at")),
+            models.Index(fields=("generation",)),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.get_kind_display()} of {self.generation.hex[:8]}"

@@ -11,6 +11,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any, TypeVar
@@ -118,7 +119,11 @@ def write_batch(entries: Sequence[Entry]) -> list[str]:
     try:
         texts = _texts_written_by(entries)
         with transaction.atomic():
-            return [entry_id for entry_id, record in entries if write(record, texts)]
+            lives = _lives_in(entries)
+            written = [entry_id for entry_id, record in entries if write(record, lives)]
+            for life in lives.values():
+                life.save(texts)
+            return written
     except AWAY:
         raise
     except Exception:
@@ -126,6 +131,63 @@ def write_batch(entries: Sequence[Entry]) -> list[str]:
             return [entry_id for entry in entries for entry_id in write_batch([entry])]
         logger.exception("Record %s cannot be written and is left out", entries[0][0])
         return [entries[0][0]]
+
+
+@dataclass
+class Life:
+    """One generation and its parks while a batch of records is applied to them; saved once, at its end."""
+
+    generation: Generation
+    parks: list[Preemption]
+    is_new: bool = False  # it has no row yet
+    has_news: bool = False
+    ended_at: datetime | None = None  # when it ended, if a record of this batch told so
+    parks_with_news: list[Preemption] = field(default_factory=list)
+
+    def save(self, texts: Mapping[UUID, str]) -> None:
+        if not (self.is_new or self.has_news):
+            return
+        generation = self.generation
+        self._settle()
+        generation.save(force_insert=self.is_new)
+        for park in self.parks_with_news:
+            park.save()
+        if self.ended_at and generation.pk in texts:
+            messages = Message.objects.filter(generation=generation)
+            messages.update(content=texts[generation.pk])
+            chats = Chat.objects.filter(messages__generation=generation, updated_at__lt=self.ended_at)
+            chats.update(updated_at=self.ended_at)
+
+    def _settle(self) -> None:
+        """Work out the state and the parks from what is known, in whatever order it came to be known."""
+        generation = self.generation
+        if not generation.is_over:
+            if any(park.resumed_at is None for park in self.parks):
+                generation.state = Generation.State.PARKED
+            elif generation.started_at:
+                generation.state = Generation.State.RUNNING
+        elif generation.finished_at:
+            for park in self.parks:
+                if park.waited_s is None:  # it ended while parked
+                    park.waited_s = max(0.0, (generation.finished_at - park.parked_at).total_seconds())
+                    self.note(park)
+        if generation.state not in (Generation.State.FINISHED, Generation.State.CANCELLED):  # those were told
+            generation.parks = len(self.parks)
+            generation.parked_s = sum(park.waited_s or 0.0 for park in self.parks)
+
+    def note(self, park: Preemption) -> None:
+        """A park that is new or has changed."""
+        if all(park is not known for known in self.parks):
+            self.parks.append(park)
+        if all(park is not known for known in self.parks_with_news):
+            self.parks_with_news.append(park)
+
+
+def _lives_in(entries: Sequence[Entry]) -> dict[UUID, Life]:
+    """Those that these records tell of and that have a row, locked."""
+    pks = {UUID(hex=record["id"]) for _, record in entries}
+    rows = Generation.objects.select_for_update().filter(pk__in=pks).order_by("pk")
+    return {row.pk: Life(row, list(row.preemptions.all())) for row in rows.prefetch_related("preemptions")}
 
 
 def _texts_written_by(entries: Sequence[Entry]) -> dict[UUID, str]:
@@ -153,49 +215,23 @@ def _storable(text: str) -> str:
     return text.replace("\0", "")
 
 
-def write(record: Record, texts: Mapping[UUID, str]) -> bool:
-    """Apply one record to its generation's row, in the caller's transaction. False: it came too early."""
+def write(record: Record, lives: dict[UUID, Life]) -> bool:
+    """Apply one record to its generation, which may be a new one. False: it came too early."""
     apply = _APPLY.get(record["kind"])
     if apply is None:
         return True
     pk, at, data = UUID(hex=record["id"]), datetime.fromtimestamp(record["at"], UTC), record["data"]
-    generation = Generation.objects.select_for_update().filter(pk=pk).first()
-    if generation is None:
+    life = lives.get(pk)
+    if life is None:
         if record["kind"] == "failed":
             # A job that is no generation can fail too, and has no row. Another recorder may also be
             # about to write the submission: then this record comes again.
             return at < datetime.now(UTC) - EARLY
-        generation = Generation.objects.create(pk=pk, created_at=at)
-    if apply(generation, data, at):
-        generation.worker = record["worker"] or generation.worker
-        _settle(generation)
-        generation.save()
-        if generation.is_over and pk in texts:
-            _fill_message(generation, texts[pk], at)
+        life = lives[pk] = Life(Generation(pk=pk, created_at=at), [], is_new=True)
+    if apply(life, data, at):
+        life.generation.worker = record["worker"] or life.generation.worker
+        life.has_news = True
     return True
-
-
-def _settle(generation: Generation) -> None:
-    """Work out the state and the parks from what is known, in whatever order it came to be known."""
-    parks = list(generation.preemptions.all())
-    if not generation.is_over:
-        if any(park.resumed_at is None for park in parks):
-            generation.state = Generation.State.PARKED
-        elif generation.started_at:
-            generation.state = Generation.State.RUNNING
-    elif generation.finished_at:
-        for park in parks:
-            if park.waited_s is None:  # it ended while parked
-                park.waited_s = max(0.0, (generation.finished_at - park.parked_at).total_seconds())
-                park.save(update_fields=["waited_s"])
-    if generation.state not in (Generation.State.FINISHED, Generation.State.CANCELLED):  # those were told
-        generation.parks = len(parks)
-        generation.parked_s = sum(park.waited_s or 0.0 for park in parks)
-
-
-def _fill_message(generation: Generation, text: str, at: datetime) -> None:
-    Message.objects.filter(generation=generation).update(content=text)
-    Chat.objects.filter(messages__generation=generation, updated_at__lt=at).update(updated_at=at)
 
 
 # --- one function a kind: True when the record says something new ---------------------------------
@@ -203,12 +239,14 @@ def _fill_message(generation: Generation, text: str, at: datetime) -> None:
 Data = Mapping[str, Any]
 
 
-def _submitted(generation: Generation, data: Data, at: datetime) -> bool:
+def _submitted(life: Life, data: Data, at: datetime) -> bool:
     """Fills what the row lacks: the chat makes its rows itself, before it submits."""
+    generation = life.generation
     before = vars(generation).copy()
     generation.api = generation.api or data.get("api", "")[:40]
     generation.model = generation.model or _storable(data.get("model", ""))[:200]
     generation.stream = generation.stream or bool(data.get("stream"))
+    generation.priority = data.get("priority", generation.priority)
     generation.user_id = generation.user_id or _known(User.objects, data.get("user_id"))
     generation.api_key_id = generation.api_key_id or _known(ApiKey.objects, data.get("key_id"))
     generation.message_id = generation.message_id or _known(Message.objects, data.get("message_id"))
@@ -221,44 +259,51 @@ def _known(rows: Manager[Any], pk: int | None) -> int | None:
     return pk if pk is not None and rows.filter(pk=pk).exists() else None
 
 
-def _accepted(generation: Generation, data: Data, at: datetime) -> bool:
-    news = generation.prompt_tokens is None
-    generation.prompt_tokens = data["prompt_tokens"]
+def _accepted(life: Life, data: Data, at: datetime) -> bool:
+    news = life.generation.prompt_tokens is None
+    life.generation.prompt_tokens = data["prompt_tokens"]
     return news
 
 
-def _started(generation: Generation, data: Data, at: datetime) -> bool:
-    before = generation.started_at
-    generation.started_at = min(before or at, at)
-    return generation.started_at != before
+def _started(life: Life, data: Data, at: datetime) -> bool:
+    before = life.generation.started_at
+    life.generation.started_at = min(before or at, at)
+    return life.generation.started_at != before
 
 
-def _preempted(generation: Generation, data: Data, at: datetime) -> bool:
-    if generation.preemptions.filter(parked_at=at).exclude(cause="").exists():
+def _preempted(life: Life, data: Data, at: datetime) -> bool:
+    if any(park.parked_at == at and park.cause for park in life.parks):
         return False
     # A resume that was written before its park stands there without a cause.
-    early = generation.preemptions.filter(cause="", resumed_at__gte=at).order_by("resumed_at").first()
-    park = early or Preemption(generation=generation)
+    early = [p for p in life.parks if not p.cause and p.resumed_at and p.resumed_at >= at]
+    park = min(early, key=_resumption, default=None) or Preemption(generation=life.generation)
     park.slot, park.cells, park.bytes, park.parked_at = data["slot"], data["cells"], data["bytes"], at
     park.cause, park.kind = data["cause"], data["method"]
-    park.save()
+    life.note(park)
     return True
 
 
-def _resumed(generation: Generation, data: Data, at: datetime) -> bool:
-    if generation.preemptions.filter(resumed_at=at).exists():
+def _resumed(life: Life, data: Data, at: datetime) -> bool:
+    if any(park.resumed_at == at for park in life.parks):
         return False
-    park = generation.preemptions.filter(resumed_at=None, parked_at__lte=at).order_by("parked_at").first()
+    waiting = [p for p in life.parks if p.resumed_at is None and p.parked_at <= at]
+    park = min(waiting, key=lambda p: p.parked_at, default=None)
     if park is None:
         begun = at - timedelta(seconds=data["waited"])
-        park = Preemption(generation=generation, slot=data["slot"], parked_at=begun)
+        park = Preemption(generation=life.generation, slot=data["slot"], parked_at=begun)
     park.resumed_at, park.waited_s = at, data["waited"]
-    park.save()
-    generation.started_at = generation.started_at or at
+    life.note(park)
+    life.generation.started_at = life.generation.started_at or at
     return True
 
 
-def _finished(generation: Generation, data: Data, at: datetime) -> bool:
+def _resumption(park: Preemption) -> datetime:
+    assert park.resumed_at is not None
+    return park.resumed_at
+
+
+def _finished(life: Life, data: Data, at: datetime) -> bool:
+    generation = life.generation
     if generation.is_over:
         return False
     cancelled = data["stop_type"] == "cancelled"
@@ -270,20 +315,21 @@ def _finished(generation: Generation, data: Data, at: datetime) -> bool:
     generation.prompt_tokens, generation.completion_tokens = data["prompt_tokens"], data["completion_tokens"]
     generation.parks, generation.parked_s = data["parks"], data["parked_s"]
     generation.ttft_s = data["ttft_s"] if data["completion_tokens"] else None
-    generation.finished_at = at
+    generation.finished_at = life.ended_at = at
     return True
 
 
-def _failed(generation: Generation, data: Data, at: datetime) -> bool:
+def _failed(life: Life, data: Data, at: datetime) -> bool:
+    generation = life.generation
     if generation.is_over:
         return False
     generation.state = Generation.State.FAILED
     generation.error = _storable(data["message"])
-    generation.finished_at = at
+    generation.finished_at = life.ended_at = at
     return True
 
 
-_APPLY: dict[str, Callable[[Generation, Data, datetime], bool]] = {
+_APPLY: dict[str, Callable[[Life, Data, datetime], bool]] = {
     "submitted": _submitted,
     "accepted": _accepted,
     "started": _started,

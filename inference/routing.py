@@ -22,5 +22,6 @@ _PATHS = {
 
 http_urlpatterns: list[URLPattern] = [
     *(path(route, consumer.as_asgi()) for consumer, routes in _PATHS.items() for route in routes),
+    path("slots/<str:slot>", service.Slot.as_asgi()),
     re_path(r"^v1/", service.Unknown.as_asgi()),
 ]

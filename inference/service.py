@@ -1,12 +1,16 @@
 """What the service tells of itself: its health, its models, its slots and its figures.
 
-All of it is read from the workers' live snapshots, so that it answers while the workers are busy.
+All of it is read from the workers' live snapshots, so that it answers while the workers are busy. What an
+operator does with a slot is for its worker to do.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+from channels.db import database_sync_to_async
+
+from inference import by_hand
 from inference.auth import authenticate
 from inference.broker import occupancy
 from inference.broker.connect import AWAY
@@ -64,9 +68,34 @@ class Slots(Info):
     """GET /slots"""
 
     async def tell(self) -> None:
-        if not options().slots:
-            raise RequestError(501, "", "This server does not serve /slots. Start it with `--slots`.")
+        _check_slots_are_served()
         await self.send_json(200, status.slots(await occupancy.get_all()))
+
+
+def _check_slots_are_served() -> None:
+    if not options().slots:
+        raise RequestError(501, "", "This server does not serve /slots. Start it with `--slots`.")
+
+
+class Slot(StreamConsumer):
+    """POST /slots/{id}?action=park|unpark"""
+
+    def error_body(self, error: RequestError) -> dict[str, Any]:
+        return llamacpp.error_body(error)
+
+    async def handle(self, body: bytes) -> None:
+        caller = await authenticate(self.headers)
+        _check_slots_are_served()
+        query = self.scope["query_string"].decode("latin-1")
+        action = llamacpp.parse_slot_action(self.scope["url_route"]["kwargs"]["slot"], query)
+        if caller.key_id is None and b"origin" in self.headers:
+            # While the API is open, a page of any site could send this from the browser of who is here.
+            caller = caller._replace(is_staff=False)
+        await self.send_json(200, await _act(action, caller))
+
+
+# It waits for a worker, and for the database: in a thread of its own.
+_act = database_sync_to_async(by_hand.act, thread_sensitive=False)
 
 
 class Props(Info):

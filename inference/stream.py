@@ -47,6 +47,14 @@ class Progress:
         await self._look()
         return None
 
+    def ready(self) -> Event | None:
+        """The next event if it has come already."""
+        found = self._follower.ready()
+        if found is None:
+            return None
+        self._note(found[1])
+        return found[1]
+
     def _note(self, event: Event) -> None:
         if type(event) is Token:
             if event.text:
@@ -127,18 +135,19 @@ async def relay(
         wanted = notices and every is not None and progress.state != "submitted"
         due = last_sent + every if wanted and every is not None else float("inf")
         event = await progress.next(due)
-        if event is None:
-            data = b""
-        elif isinstance(event, Failed) and is_silent:
-            raise RequestError.from_failed(event)
-        elif not notices and isinstance(event, Preempted | Resumed):
-            data = b""
-        else:
-            data = encoder.event(event)
-        if not data and not isinstance(event, TERMINAL) and loop.time() >= due:
+        data = b""
+        while event is not None:  # what has come together goes out together
+            if isinstance(event, Failed) and is_silent and not data:
+                raise RequestError.from_failed(event)
+            if notices or not isinstance(event, Preempted | Resumed):
+                data += encoder.event(event)
+            if isinstance(event, TERMINAL):
+                break
+            event = progress.ready()
+        if not data and event is None and loop.time() >= due:
             data = sse.keepalive(progress.state)
         if data:
             await send(data)
             last_sent, is_silent = loop.time(), False
-        if isinstance(event, TERMINAL):
+        if event is not None:
             return event

@@ -15,7 +15,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from inference.broker import connect, occupancy
-from inference.models import ApiKey, Chat, Generation, Message, Preemption
+from inference.models import ApiKey, Chat, Generation, Message, OperatorAction, Preemption, UserLimits
 
 pytestmark = pytest.mark.django_db
 SECRET = "nobody but its writer should read this in a list"
@@ -37,12 +37,18 @@ def generation(admin_user: User, chat: Chat) -> Generation:
         user=admin_user,
         message=message,
         parks=1,
+        priority=-1,
     )
     generation.preemptions.create(cause="pressure", cells=100, bytes=2**21, parked_at=timezone.now())
     return generation
 
 
-@pytest.mark.parametrize("model", ["chat", "message", "generation", "preemption", "apikey"])
+def act(generation: Generation, **fields: Any) -> OperatorAction:
+    usual: dict[str, Any] = {"kind": "park", "by": "ada", "slot": 0, "worker": "w1"}
+    return OperatorAction.objects.create(generation=generation.pk, **usual | fields)
+
+
+@pytest.mark.parametrize("model", ["chat", "message", "generation", "preemption", "apikey", "operatoraction"])
 def test_each_changelist_answers_without_a_query_a_row(
     model, admin_client, admin_user, generation, django_assert_max_num_queries
 ):
@@ -52,6 +58,7 @@ def test_each_changelist_answers_without_a_query_a_row(
         other = Generation.objects.create(user=admin_user, message=message)
         other.preemptions.create(cause="forced", parked_at=timezone.now())
         ApiKey.objects.create_key(f"key {i}", User.objects.create_user(f"user{i}"))
+        act(other, by=f"user{i}")
     with django_assert_max_num_queries(16):
         response = admin_client.get(reverse(f"admin:inference_{model}_changelist"))
     assert response.status_code == 200
@@ -67,25 +74,38 @@ def test_each_changelist_answers_without_a_query_a_row(
         ("generation", "admin"),
         ("preemption", "01234567"),
         ("apikey", "laptop"),
+        ("operatoraction", "ada"),
+        ("operatoraction", "01234567"),
     ],
 )
 def test_search_finds_the_row(model, query, admin_client, admin_user, generation):
     ApiKey.objects.create_key("laptop", admin_user)
+    act(generation)
     response = admin_client.get(reverse(f"admin:inference_{model}_changelist"), {"q": query})
     assert response.context["cl"].result_count == 1
 
 
 @pytest.mark.parametrize(
     ("field", "value", "found"),
-    [("state__exact", "parked", 1), ("state__exact", "failed", 0), ("api", "chat", 1), ("model", "other", 0)],
+    [
+        ("state__exact", "parked", 1),
+        ("state__exact", "failed", 0),
+        ("api", "chat", 1),
+        ("model", "other", 0),
+        ("priority", "high", 1),
+        ("priority", "normal", 0),
+        ("priority", "low", 0),
+        ("priority", "nonsense", 1),
+    ],
 )
 def test_generations_are_filtered(field, value, found, admin_client, generation):
     response = admin_client.get(reverse("admin:inference_generation_changelist"), {field: value})
     assert response.context["cl"].result_count == found
 
 
-@pytest.mark.parametrize("model", [Generation, Preemption, Message])
+@pytest.mark.parametrize("model", [Generation, Preemption, Message, OperatorAction])
 def test_what_happened_cannot_be_added_or_edited(model, admin_client, generation):
+    act(generation)
     name = model._meta.model_name
     assert admin_client.get(reverse(f"admin:inference_{name}_add")).status_code == 403
     url = reverse(f"admin:inference_{name}_change", args=[model.objects.get().pk])
@@ -98,6 +118,41 @@ def test_what_happened_cannot_be_added_or_edited(model, admin_client, generation
 def test_a_generation_shows_its_parks(admin_client, generation):
     page = admin_client.get(reverse("admin:inference_generation_change", args=[generation.pk]))
     assert "Pressure" in page.text
+
+
+def test_what_an_operator_did_cannot_be_deleted(admin_client, generation):
+    url = reverse("admin:inference_operatoraction_delete", args=[act(generation).pk])
+    assert admin_client.post(url, {"post": "yes"}).status_code == 403
+
+
+def test_what_an_operator_did_outlives_who_did_it_and_to_what(admin_client, generation):
+    action = act(generation, user=User.objects.create_user("ada"))
+    User.objects.get(username="ada").delete()
+    generation.delete()
+    action.refresh_from_db()
+    assert (action.by, action.user) == ("ada", None)
+    assert "01234567" in admin_client.get(reverse("admin:inference_operatoraction_changelist")).text
+
+
+def test_the_ceilings_of_keys_and_of_people_can_be_edited(admin_client, admin_user):
+    row, _ = ApiKey.objects.create_key("laptop", admin_user)
+    url = reverse("admin:inference_apikey_change", args=[row.pk])
+    admin_client.post(url, {"name": "laptop", "max_priority": "-1"})
+    row.refresh_from_db()
+    assert row.ceiling == -1
+    refused = admin_client.post(url, {"name": "laptop", "max_priority": "-101"})
+    assert "greater than or equal to -100" in refused.text
+    page = reverse("admin:auth_user_change", args=[admin_user.pk])
+    fields = {f.name: f.value() for f in admin_client.get(page).context["adminform"].form if f.value()}
+    inline = {"limits-TOTAL_FORMS": 1, "limits-INITIAL_FORMS": 0, "limits-0-max_priority": 1}
+    dates = {
+        f"{name}_{i}": part
+        for name in ("last_login", "date_joined")
+        for i, part in enumerate(("2030-01-01", "00:00:00"))
+    }
+    answer = admin_client.post(page, fields | inline | dates | {"limits-0-user": admin_user.pk})
+    assert answer.status_code == 302
+    assert UserLimits.ceiling(User.objects.get(pk=admin_user.pk)) == 1
 
 
 def test_a_chat_leads_to_its_messages(admin_client, chat):

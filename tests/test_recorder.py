@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from inference.broker import connect, jobs, log
 from inference.broker.keys import RECORDER_GROUP, RECORDS
@@ -30,6 +31,7 @@ from inference.messages import (
     Finished,
     Job,
     Preempted,
+    Released,
     Resumed,
     Started,
     Timings,
@@ -170,8 +172,34 @@ def test_a_failure_keeps_its_reason():
     assert generation.finished_at == at(4)
 
 
+def test_a_generation_is_saved_once_however_many_records_of_a_batch_tell_of_it():
+    with CaptureQueriesContext(connection) as captured:
+        write(*LIFE)
+    writes = [q["sql"] for q in captured if q["sql"].startswith(("INSERT", "UPDATE"))]
+    assert [sql.split('"')[1] for sql in writes] == ["inference_generation", "inference_preemption"]
+
+
 def test_a_failed_job_that_is_no_generation_makes_no_row():
     assert write(told(Failed(400, "invalid_request_error", "no"), 1)) is None
+
+
+def test_the_submission_tells_the_priority_and_without_one_that_of_the_row_stays():
+    generation = write(submitted(priority=-1))
+    assert generation is not None
+    assert generation.priority == -1
+    generation = write(submitted())
+    assert generation is not None
+    assert generation.priority == -1
+
+
+def test_a_chat_that_is_held_and_released_has_one_park_caused_by_hand():
+    records = (told(Preempted(0, "hand", 30, 9), 3), told(Released(), 4))
+    generation = write(*LIFE[:3], *records)
+    assert generation is not None
+    assert generation.state == "parked"
+    generation = write(told(Resumed(0, 2.0), 5))
+    assert generation is not None
+    assert (generation.state, generation.preemptions.get().cause) == ("running", "hand")
 
 
 def test_the_submission_completes_the_row_that_the_chat_made():

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import hashlib
 import logging
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -14,7 +15,7 @@ import redis
 import redis.asyncio
 from redis.asyncio.retry import Retry as AsyncRetry
 from redis.backoff import NoBackoff
-from redis.exceptions import RedisError
+from redis.exceptions import NoScriptError, RedisError
 from redis.retry import Retry
 
 from inference.options import Options
@@ -28,6 +29,7 @@ FIRST_WAIT, LONGEST_WAIT = 0.05, 1.0  # seconds between two attempts while Redis
 
 T = TypeVar("T")
 _clients: WeakKeyDictionary[asyncio.AbstractEventLoop, redis.asyncio.Redis] = WeakKeyDictionary()
+_wires: WeakKeyDictionary[asyncio.AbstractEventLoop, _Wire] = WeakKeyDictionary()
 
 
 def redis_url() -> str:
@@ -57,6 +59,44 @@ def async_client() -> redis.asyncio.Redis:
     return client
 
 
+class Script:
+    """Commands that Redis carries out together, in one round trip that costs the CPU of one command."""
+
+    def __init__(self, source: str) -> None:
+        self._source = source
+        self._sha = hashlib.sha1(source.encode()).hexdigest()
+
+    async def run(self, keys: Sequence[str], args: Sequence[Any]) -> Any:
+        """The script's reply. Raises RedisError or OSError."""
+        loop = asyncio.get_running_loop()
+        wire = _wires.get(loop) or _wires.setdefault(loop, _Wire())
+        try:
+            return await wire.ask("EVALSHA", self._sha, len(keys), *keys, *args)
+        except NoScriptError:
+            return await wire.ask("EVAL", self._source, len(keys), *keys, *args)
+
+
+class _Wire:
+    """A connection without redis-py's client around it, which costs more CPU than the command itself.
+
+    It is opened at the next command after it was lost.
+    """
+
+    def __init__(self) -> None:
+        pool: Any = redis.asyncio.ConnectionPool.from_url(
+            redis_url(), socket_timeout=None, retry=AsyncRetry(NoBackoff(), 0)
+        )
+        self.connection: Any = pool.make_connection()
+        self._turn = asyncio.Lock()
+
+    async def ask(self, *command: Any) -> Any:
+        """The reply to one command. Raises RedisError or OSError, after which the connection is a new one
+        unless it was an answer."""
+        async with self._turn, asyncio.timeout(SOCKET_TIMEOUT):
+            await self.connection.send_command(*command)
+            return await self.connection.read_response()
+
+
 @functools.cache
 def sync_client() -> redis.Redis:
     """The client of this process's threads; redis-py keeps a connection for each that is at work."""
@@ -65,9 +105,11 @@ def sync_client() -> redis.Redis:
 
 async def close() -> None:
     """Close the running loop's connections; the next use opens new ones."""
-    client = _clients.pop(asyncio.get_running_loop(), None)
-    if client is not None:
+    loop = asyncio.get_running_loop()
+    if client := _clients.pop(loop, None):
         await client.aclose()
+    if wire := _wires.pop(loop, None):
+        await wire.connection.disconnect()
 
 
 async def patiently(action: Callable[[], Awaitable[T]]) -> T:

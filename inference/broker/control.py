@@ -7,6 +7,9 @@ import logging
 import time
 from typing import Any, NamedTuple
 
+from inference.messages import Answer
+
+from . import log
 from .connect import BLOCK_MS, async_client, entries, patiently, sync_client
 from .keys import CONTROL
 
@@ -16,12 +19,18 @@ MAX_COMMANDS = 10_000
 # A worker that starts obeys what was said while there was none: the cancelled job is still in the queue.
 LOOK_BACK_MS = 600_000
 GIVE_UP_S = 8.0
+ANSWER_S = 5.0  # within which a worker answers: the longest of steps, with a margin
 
 
 class Command(NamedTuple):
-    kind: str  # "cancel", or "follow": tell `group` of the events of `id`
-    id: str
+    """`park` (and hold) and `unpark` are for one worker, which answers in the log of the id `reply`."""
+
+    kind: str  # "cancel", "park", "unpark", or "follow": tell `group` of the events of `id`
+    id: str  # a generation's; "" for the one in `slot`
     group: str = ""
+    worker: str = ""
+    slot: str = ""
+    reply: str = ""
 
 
 async def cancel(id: str) -> None:
@@ -43,6 +52,14 @@ async def follow(id: str, group: str) -> None:
     await _add(async_client(), Command("follow", id, group))
 
 
+def ask_sync(command: Command) -> dict[str, Any] | None:
+    """Send a command that is answered, and wait for the answer, in a thread; None when there was none in
+    time. Raises RedisError or OSError while Redis is away."""
+    _add(sync_client(), command)
+    answer = log.wait_sync(command.reply, ANSWER_S)
+    return answer.data if isinstance(answer, Answer) else None
+
+
 def _add(client: Any, command: Command) -> Any:
     return client.xadd(CONTROL, command._asdict(), maxlen=MAX_COMMANDS, approximate=True)
 
@@ -51,7 +68,8 @@ class ControlReader:
     """A worker's ear. Waits for Redis whenever it is away; never raises for it."""
 
     def __init__(self) -> None:
-        self._last: str | bytes = f"{max(0, int(time.time() * 1000) - LOOK_BACK_MS)}-0"
+        self._since = int(time.time() * 1000)
+        self._last: str | bytes = f"{max(0, self._since - LOOK_BACK_MS)}-0"
 
     async def read(self) -> list[Command]:
         """The next commands, in order; [] when none came for some seconds."""
@@ -60,5 +78,8 @@ class ControlReader:
         )
         commands = []
         for self._last, fields in found:
-            commands.append(Command(**{key.decode(): value.decode() for key, value in fields.items()}))
+            command = Command(**{key.decode(): value.decode() for key, value in fields.items()})
+            said_at = int(self._last.partition(b"-")[0])
+            if not command.reply or said_at >= self._since:  # who asked a predecessor waits no longer
+                commands.append(command)
         return commands

@@ -10,6 +10,7 @@ import asyncio
 import logging
 import uuid
 from collections import deque
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -24,7 +25,7 @@ from .connect import AWAY
 logger = logging.getLogger(__name__)
 
 MAX_QUEUED = 10_000  # events of one follower; what comes after them waits in the log
-LOG_BATCH = 1000  # events read from the log at once
+LOG_BATCH = 1000  # entries read from the log at once
 LOG_TIMEOUT_S = 1.0  # a Redis that hangs must not silence the keepalives
 RETRY_S = 0.25  # between two reads of a log while Redis is away
 LOST = Failed(500, "server_error", "part of the answer was lost; send the request again")
@@ -71,9 +72,9 @@ class Hub:
         while True:
             try:
                 message = await layer.receive(channel)
-                for id, seq, event in message["events"]:
+                for id, last, events in message["events"]:
                     for follower in self._followers.get(id, ()):
-                        follower.push(seq, event)
+                        follower.push(last, events)
             except Exception:
                 logger.exception("A message of events could not be read; the log has them")
                 await asyncio.sleep(RETRY_S)
@@ -100,6 +101,7 @@ class Follower:
         self._unread = not fresh  # the log may hold more than was heard of
         self._queue: deque[tuple[int, log.Encoded]] = deque()
         self._waiter: asyncio.Future[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
 
     async def __aenter__(self) -> Follower:
         await self._hub.listen()
@@ -116,6 +118,8 @@ class Follower:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._hub.discard(self)
+        if self._timer is not None:
+            self._timer.cancel()
 
     async def next(self, deadline: float) -> tuple[int, Event] | None:
         """The next event and its number, or None once `deadline` (of `loop.time()`) has passed and the log
@@ -134,50 +138,65 @@ class Follower:
                 return None
             if not answered:
                 await self._wait(min(deadline, loop.time() + RETRY_S))
+        return self.ready()
+
+    def ready(self) -> tuple[int, Event] | None:
+        """The next event and its number if it has come already."""
+        if not self._queue:
+            return None
         seq, event = self._queue.popleft()
         return seq, decode_event(event)
 
-    def push(self, seq: int, event: log.Encoded) -> None:
-        """Take one event that has come."""
-        if seq < self._expected:
+    def push(self, last: int, events: Sequence[log.Encoded]) -> None:
+        """Take events that have come together; `last` is the number of the last one."""
+        known = self._expected - 1 - (last - len(events))  # how many of them came before
+        if known >= len(events):
             return
-        self._heard = max(self._heard, seq)
-        if seq == self._expected and len(self._queue) < MAX_QUEUED:
-            self._queue.append((seq, event))
-            self._expected += 1
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(None)
+        self._heard = max(self._heard, last)
+        if known >= 0:
+            room = MAX_QUEUED - len(self._queue)
+            for event in events[known : known + room]:
+                self._queue.append((self._expected, event))
+                self._expected += 1
+        self._wake()
 
     async def _wait(self, until: float) -> None:
+        """Wait until `until` or until something comes, or shorter: a timer of an earlier wait may end it."""
         loop = asyncio.get_running_loop()
-        self._waiter = waiter = loop.create_future()
-        timer = loop.call_at(until, _wake, waiter)
+        if self._timer is not None and until < self._timer.when():
+            self._timer.cancel()
+            self._timer = None
+        if self._timer is None:  # one timer for many waits, since hardly any lasts until its end
+            self._timer = loop.call_at(until, self._ring)
+        self._waiter = loop.create_future()
         try:
-            await waiter
+            await self._waiter
         finally:
-            timer.cancel()
             self._waiter = None
+
+    def _ring(self) -> None:
+        self._timer = None
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
 
     async def _read_log(self) -> bool:
         """Queue what the log holds beyond the queue; False while Redis is away."""
         heard = self._heard  # an event is in the log before anybody hears of it
         try:
             async with asyncio.timeout(LOG_TIMEOUT_S):
-                found = await log.read_encoded(self.id, self._expected - 1, LOG_BATCH)
+                found = await log.read_entries(self.id, self._expected - 1, LOG_BATCH)
         except AWAY as error:
             logger.warning("The log of generation %s cannot be read: %s", self.id, error)
             return False
-        for seq, event in found:
-            self.push(seq, event)
+        for last, events in found:
+            self.push(last, events)
         self._unread = len(found) == LOG_BATCH
         missing = heard >= self._expected and not self._unread
         broken = bool(found) and found[-1][0] >= self._expected
         if (missing or broken) and len(self._queue) < MAX_QUEUED:
             logger.error("Events of generation %s are lost, from number %d on", self.id, self._expected)
-            self.push(self._expected, encode_event(LOST))
+            self.push(self._expected, [encode_event(LOST)])
         return True
-
-
-def _wake(waiter: asyncio.Future[None]) -> None:
-    if not waiter.done():
-        waiter.set_result(None)

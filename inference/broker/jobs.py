@@ -39,6 +39,14 @@ def submit_sync(job: Job, record: dict[str, Any] | None = None) -> None:
     pipe.execute()
 
 
+async def record_submitted(ids: Iterable[str], record: dict[str, Any]) -> None:
+    """The `submitted` records of generations whose job is submitted already. Raises RedisError or OSError."""
+    pipe = async_client().pipeline(transaction=False)
+    for id in ids:
+        records.append(pipe, id, "submitted", "", record)
+    await pipe.execute()
+
+
 def _add(pipe: Any, job: Job, record: dict[str, Any] | None) -> None:
     if record is not None:
         records.append(pipe, job.id, "submitted", "", record)
@@ -56,11 +64,11 @@ class JobReader:
         """The next jobs, oldest first; [] when none came for some seconds."""
         return await self._jobs(await patiently(lambda: self._read(">", BATCH)))
 
-    async def abandoned(self) -> list[tuple[Job, int]]:
-        """What a predecessor of this id took and never finished, each with the sequence number of its
-        last event (0: none). Ask once, before the first `read`."""
+    async def abandoned(self) -> list[tuple[Job, dict[str, int]]]:
+        """What a predecessor of this id took and never finished, each with the sequence number of the
+        last event of each of its generations (0: none). Ask once, before the first `read`."""
         jobs = await self._jobs(await patiently(lambda: self._read("0", ALL)))
-        return [(job, await patiently(lambda job=job: log.last(job.id))) for job in jobs]  # type: ignore[misc]
+        return [(job, {id: await _last(id) for id in job.generations()}) for job in jobs]
 
     async def ack(self, ids: Iterable[str]) -> None:
         """These jobs are over; their entries are removed."""
@@ -112,3 +120,7 @@ class JobReader:
             await pipe.execute()
 
         await patiently(remove)
+
+
+async def _last(id: str) -> int:
+    return await patiently(lambda: log.last(id))

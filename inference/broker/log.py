@@ -1,33 +1,28 @@
 """The event log: one Redis stream a generation. It is the truth; the group message is only fast.
 
-An entry's id is `<sequence number>-0`, so that an event cannot be written twice, and reading on from
-a number is a range of the stream.
+An entry holds the events that were written together. Its id is `<number of the last of them>-0`, so that
+none can be written twice, and reading on from a number is a range of the stream.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from inference.messages import Event, decode_event
 
-from .connect import async_client, sync_client
+from .connect import async_client, entries, sync_client
 from .keys import event_log
 
 KEEP_S = 86_400  # a log that nobody has written down yet
 KEEP_RECORDED_S = 600  # one whose generation is in the database: for readers that are late
 
 Encoded = list[Any]  # an event as messages.encode_event writes it
-_dumps = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+Entry = tuple[int, list[Encoded]]  # events that were written together, and the number of the last
 
-
-def append(pipe: Any, id: str, seq: int, event: Encoded, *, last: bool = False) -> None:
-    """Add an event to a pipeline, sync or async; `last` for the one after which none comes."""
-    key = event_log(id)
-    pipe.execute_command("XADD", key, f"{seq}-0", "e", _dumps(event))
-    if last or seq == 1:
-        pipe.execute_command("EXPIRE", key, KEEP_S)
+# What an entry holds in its field `e`.
+encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 def let_go_sync(ids: Iterable[str]) -> None:
@@ -40,18 +35,30 @@ def let_go_sync(ids: Iterable[str]) -> None:
 
 async def read(id: str, after: int = 0) -> list[tuple[int, Event]]:
     """All events with a sequence number above `after`, in order."""
-    return [(seq, decode_event(event)) for seq, event in await read_encoded(id, after)]
+    return list(_events(await read_entries(id, after), after))
 
 
 def read_sync(id: str, after: int = 0) -> list[tuple[int, Event]]:
     """`read` for a thread."""
-    found: Any = sync_client().xrange(event_log(id), min=f"{after + 1}-0")
-    return [(seq, decode_event(event)) for seq, event in _decoded(found)]
+    return list(_events(_entries(sync_client().xrange(event_log(id), min=f"{after + 1}-0")), after))
 
 
-async def read_encoded(id: str, after: int, count: int | None = None) -> list[tuple[int, Encoded]]:
-    """The first `count` events with a sequence number above `after`, as they are written."""
-    return _decoded(await async_client().xrange(event_log(id), min=f"{after + 1}-0", count=count))
+def wait_sync(id: str, seconds: float) -> Event | None:
+    """The first event of a log, once there is one, which is then removed; None if none came in time.
+
+    For a thread; `seconds` is less than a connection's timeout.
+    """
+    key, client = event_log(id), sync_client()
+    found = _entries(entries(client.xread({key: "0"}, count=1, block=int(1000 * seconds))))
+    if not found:
+        return None
+    client.delete(key)
+    return decode_event(found[0][1][0])
+
+
+async def read_entries(id: str, after: int, count: int | None = None) -> list[Entry]:
+    """The first `count` entries that hold an event with a sequence number above `after`."""
+    return _entries(await async_client().xrange(event_log(id), min=f"{after + 1}-0", count=count))
 
 
 async def last(id: str) -> int:
@@ -60,9 +67,17 @@ async def last(id: str) -> int:
     return _number(found[0][0]) if found else 0
 
 
-def _decoded(found: Any) -> list[tuple[int, Encoded]]:
-    return [(_number(entry), json.loads(fields[b"e"])) for entry, fields in found]
+def _entries(found: Any) -> list[Entry]:
+    return [(_number(id), json.loads(fields[b"e"])) for id, fields in found]
 
 
-def _number(entry: Any) -> int:
-    return int(entry.partition(b"-")[0])
+def _events(entries: Iterable[Entry], after: int) -> Iterator[tuple[int, Event]]:
+    for last, events in entries:
+        for number, event in enumerate(events, last - len(events) + 1):
+            if number > after:  # an entry can begin with what another one ends with
+                after = number
+                yield number, decode_event(event)
+
+
+def _number(id: Any) -> int:
+    return int(id.partition(b"-")[0])

@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 
 from channels.layers import get_channel_layer
 
-from .connect import AWAY, async_client, sync_client
+from .connect import AWAY, Script, async_client, sync_client
 from .keys import WORKERS, snapshot
 
 logger = logging.getLogger(__name__)
@@ -22,22 +22,24 @@ GROUP = "occupancy"
 LIVES_S = 5  # a worker renews its picture each second
 AT_LEAST_S = 0.25  # between two messages to the monitors
 
+SHOW = Script(f"""
+redis.call('SET', KEYS[1], ARGV[2], 'EX', {LIVES_S})
+redis.call('SADD', KEYS[2], ARGV[1])
+""")
+
 Snapshot = dict[str, Any]
 
 
 async def put(picture: Snapshot) -> None:
     """Show a worker's snapshot, and tell the monitors soon. While Redis is away nothing is shown."""
     worker = picture["worker"]
-    pipe = async_client().pipeline(transaction=False)
-    pipe.set(snapshot(worker), json.dumps(picture, separators=(",", ":")), ex=LIVES_S)
-    pipe.sadd(WORKERS, worker)
     try:
-        await pipe.execute()
+        await SHOW.run((snapshot(worker), WORKERS), (worker, json.dumps(picture, separators=(",", ":"))))
     except AWAY as error:
         logger.warning("The occupancy could not be shown: %s", error)
         return
     loop = asyncio.get_running_loop()
-    (_announcers.get(loop) or _announcers.setdefault(loop, _Announcer())).announce(picture)
+    (_announcers.get(loop) or _announcers.setdefault(loop, _Announcer())).announce()
 
 
 async def get_all() -> list[Snapshot]:
@@ -66,25 +68,22 @@ def _pictures(raw: Any) -> list[Snapshot]:
 
 
 class _Announcer:
-    """Tells the monitors at most every AT_LEAST_S seconds, and always of the last picture."""
+    """Tells the monitors that there is news, at most every AT_LEAST_S seconds and always of the last."""
 
     def __init__(self) -> None:
-        self._latest: dict[str, Snapshot] = {}
+        self._news = False
         self._task: asyncio.Task[None] | None = None
 
-    def announce(self, picture: Snapshot) -> None:
-        self._latest[picture["worker"]] = picture
+    def announce(self) -> None:
+        self._news = True
         if self._task is None:
             self._task = asyncio.create_task(self._tell())
 
     async def _tell(self) -> None:
         try:
-            while self._latest:
-                latest, self._latest = self._latest, {}
-                for picture in latest.values():
-                    await get_channel_layer().group_send(
-                        GROUP, {"type": "occupancy.update", "snapshot": picture}
-                    )
+            while self._news:
+                self._news = False
+                await get_channel_layer().group_send(GROUP, {"type": "occupancy.update"})
                 await asyncio.sleep(AT_LEAST_S)
         except AWAY as error:
             logger.warning("The monitors were not told: %s", error)

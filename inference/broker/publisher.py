@@ -13,11 +13,41 @@ from redis.exceptions import ResponseError
 from inference.messages import TERMINAL, Answer, Event, Token, encode_event
 
 from . import log, records
-from .connect import AWAY, async_client, patiently
+from .connect import Script, patiently
+from .keys import RECORDS, event_log
 
 logger = logging.getLogger(__name__)
 
 MAX_ROUTES = 10_000  # of generations; the oldest go, and their followers read the log instead
+
+# One command for all that a flush writes and tells: each command more costs the CPU of several tokens.
+# KEYS: the stream of records, then the logs. ARGV: the number of records and the records; an entry's id,
+# its text and whether its log's life begins or ends, for each log; a channel and a message, for each group.
+WRITE_AND_TELL = Script(f"""
+local failures = {{}}
+local function try(...)
+  local reply = redis.pcall(...)
+  if type(reply) == 'table' and reply.err and not string.find(reply.err, 'equal or smaller', 1, true) then
+    failures[#failures + 1] = reply.err
+  end
+end
+local at = 2
+for _ = 1, tonumber(ARGV[1]) do
+  try('XADD', KEYS[1], 'MAXLEN', '~', {records.MAX_RECORDS}, '*', 'r', ARGV[at])
+  at = at + 1
+end
+for i = 2, #KEYS do
+  try('XADD', KEYS[i], ARGV[at], 'e', ARGV[at + 1])
+  if ARGV[at + 2] == '1' then
+    try('EXPIRE', KEYS[i], {log.KEEP_S})
+  end
+  at = at + 3
+end
+for i = at, #ARGV, 2 do
+  try('PUBLISH', ARGV[i], ARGV[i + 1])
+end
+return failures
+""")
 
 
 class Publisher:
@@ -38,44 +68,58 @@ class Publisher:
         self._routes.pop(id, None)
 
     async def publish(self, events: Sequence[tuple[str, int, Event]]) -> None:
-        """Write (generation id, sequence number, event) to the logs and tell the followers.
+        """Write (generation id, sequence number, event) to the logs, then tell the followers; the numbers
+        of one generation follow one another.
 
-        One round trip for all logs, one message for each web process. What is written already is
-        not written again.
+        One round trip, one entry in each log and one message for each web process. What is written
+        already is not written again.
         """
         if not events:
             return
-        batch = [(id, seq, encode_event(event)) for id, seq, event in events]
-        await patiently(lambda: self._write(events, batch))
-        messages: dict[str, list[tuple[str, int, log.Encoded]]] = {}
-        for item in batch:
-            for group in self._routes.get(item[0], ()):
-                messages.setdefault(group, []).append(item)
-        for group, items in messages.items():
-            await self._tell(group, items)
-        for id, _, event in events:
-            if isinstance(event, TERMINAL):
-                self.unroute(id)
-
-    async def _write(
-        self, events: Sequence[tuple[str, int, Event]], batch: list[tuple[str, int, log.Encoded]]
-    ) -> None:
-        pipe: Any = async_client().pipeline(transaction=False)
-        for (id, seq, encoded), (_, _, event) in zip(batch, events, strict=True):
+        entries: dict[str, log.Entry] = {}
+        new_life: set[str] = set()  # of a log: it begins or is complete
+        over: list[str] = []
+        recorded: list[str] = []
+        for id, seq, event in events:
+            encoded = encode_event(event)
+            written = entries[id][1] if id in entries else []
+            written.append(encoded)
+            entries[id] = (seq, written)
+            if seq == 1:
+                new_life.add(id)
             if type(event) is Token:
-                log.append(pipe, id, seq, encoded, last=False)
                 continue
-            log.append(pipe, id, seq, encoded, last=isinstance(event, TERMINAL))
+            if isinstance(event, TERMINAL):
+                new_life.add(id)
+                over.append(id)
             if not isinstance(event, Answer):  # it is nobody's record, and holds text
-                records.append(pipe, id, event.kind, self._worker, encoded[1])
-        for result in await pipe.execute(raise_on_error=False):
-            if isinstance(result, ResponseError) and "equal or smaller" not in str(result):
-                logger.error("An event could not be written: %s", result)
-            elif isinstance(result, AWAY) and not isinstance(result, ResponseError):
-                raise result
+                recorded.append(records.encode(id, event.kind, self._worker, encoded[1]))
+        keys = [RECORDS]
+        args: list[Any] = [len(recorded), *recorded]
+        for id, (last, written) in entries.items():
+            keys.append(event_log(id))
+            args += (f"{last}-0", log.encode(written), int(id in new_life))
+        await patiently(lambda: self._run(keys, args + self._messages(entries)))
+        for id in over:
+            self.unroute(id)
 
-    async def _tell(self, group: str, items: list[tuple[str, int, log.Encoded]]) -> None:
+    def _messages(self, entries: dict[str, log.Entry]) -> list[Any]:
+        """What the channel layer's `group_send` would publish: a channel and a message for each group."""
+        groups: dict[str, list[tuple[str, int, list[log.Encoded]]]] = {}
+        for id, (last, written) in entries.items():
+            for group in self._routes.get(id, ()):
+                groups.setdefault(group, []).append((id, last, written))
+        layer: Any = get_channel_layer()
+        args: list[Any] = []
+        for group, told in groups.items():
+            message = {"type": "generation.events", "events": told}
+            args += (f"{layer.prefix}__group__{group}", layer.serialize(message))
+        return args
+
+    async def _run(self, keys: list[str], args: list[Any]) -> None:
         try:
-            await get_channel_layer().group_send(group, {"type": "generation.events", "events": items})
-        except AWAY as error:
-            logger.warning("Followers were not told and will read the log: %s", error)
+            failures = await WRITE_AND_TELL.run(keys, args)
+        except ResponseError as error:
+            failures = [error]
+        for failure in failures:
+            logger.error("Events could not be written: %s", failure)

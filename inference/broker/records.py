@@ -28,10 +28,15 @@ CLAIM_AFTER_MS = 30_000  # a batch that its reader has not acknowledged by then 
 Record = dict[str, Any]
 
 
+def encode(id: str, kind: str, worker: str, data: dict[str, Any]) -> str:
+    """A record of something that happens now, as the stream holds it in its field `r`."""
+    record: Record = {"id": id, "kind": kind, "worker": worker, "at": time.time(), "data": data}
+    return json.dumps(record, separators=(",", ":"))
+
+
 def append(pipe: Any, id: str, kind: str, worker: str, data: dict[str, Any]) -> None:
     """Add a record to a pipeline, sync or async."""
-    record: Record = {"id": id, "kind": kind, "worker": worker, "at": time.time(), "data": data}
-    raw = json.dumps(record, separators=(",", ":"))
+    raw = encode(id, kind, worker, data)
     pipe.execute_command("XADD", RECORDS, "MAXLEN", "~", MAX_RECORDS, "*", "r", raw)
 
 

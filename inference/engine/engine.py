@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import math
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Iterator
 
 from inference.messages import Event, Failed, Finished, Preempted, Resumed, Started, Timings, Token
 
 from . import scheduler
 from .counters import Counters
+from .line import Line
 from .llama import Batch, Context
 from .pace import PrefillPace
 from .parking import Parking
 from .sequence import Sequence, State
 
 STEP_TARGET_S = 0.2  # how long a step with a prompt may keep decoding neighbours waiting
+EXACT_CHUNK = 32  # tokens; where text must not depend on timing, prompts are cut at its multiples
 COPY_SHARE = 0.25  # of a decode step: how long copies may keep the residents waiting before it
 
 Emitted = tuple[str, Event]
+Work = tuple[Sequence, int]  # and how many of its tokens
 
 
 class Engine:
@@ -68,8 +70,8 @@ class Engine:
         self.counters = Counters()
         self.residents: list[Sequence] = []  # and those who are returning
         self.leaving: list[Sequence] = []
-        self.parked: OrderedDict[str, Sequence] = OrderedDict()  # in the order in which they were parked
-        self.queued: OrderedDict[str, Sequence] = OrderedDict()
+        self.parked: Line[Sequence] = Line(scheduler.line_key)
+        self.queued: Line[Sequence] = Line(scheduler.line_key)
         self._parking = Parking(ctx, preempt_ram)
         self._planned_cells = n_cells if plan_ahead else 1 << 30
         self._plan_cells = self._planned_cells
@@ -82,7 +84,7 @@ class Engine:
     def add(self, seq: Sequence) -> None:
         """Queue a validated sequence: its prompt has 1..n_ctx_seq-1 tokens."""
         seq.arrived_at = seq.since = self.clock()
-        self.queued[seq.id] = seq
+        self.queued.add(seq)
 
     def cancel(self, seq_id: str) -> bool:
         """Free all that a sequence holds, in whatever state it is. False when it is not here."""
@@ -93,29 +95,32 @@ class Engine:
         return True
 
     def hold(self, seq_id: str) -> str:
-        """Park a running sequence and keep it parked until it is released. Why that cannot be, or ""."""
+        """Park a resident until it is released; "" when that is so, else why not."""
         seq = self.find(seq_id)
         if seq is None:
-            return "it is over"
+            return "is over"
         if not self.can_park:
-            return "parking is switched off (--preempt-ram 0)"
-        if seq.held:
-            return "it is held already"
-        if seq.state in (State.PARKED, State.LEAVING):
-            return "it is parked already"
+            return "cannot be parked: parking is switched off (--preempt-ram 0)"
         if seq.state is State.QUEUED:
-            return "it waits in the queue"
+            return "has no slot yet"
+        if seq.held or seq.state is not State.RESIDENT:
+            return "is parked already"
         seq.held = True
+        self._park(seq, "hand")
         return ""
 
     def release(self, seq_id: str) -> str:
-        """Let a held sequence return when its turn comes. Why that cannot be, or ""."""
+        """Let a held sequence take its turn again; "" when done, else why not."""
         seq = self.find(seq_id)
         if seq is None:
-            return "it is over"
+            return "is over"
         if not seq.held:
-            return "it is not held"
+            return "is not held"
         seq.held = False
+        if seq.state is State.PARKED:  # it waits from now on
+            self.parked.pop(seq.id)
+            seq.since = self.clock()
+            self.parked.add(seq)
         return ""
 
     def find(self, seq_id: str) -> Sequence | None:
@@ -126,13 +131,16 @@ class Engine:
     @property
     def idle(self) -> bool:
         """There is nothing to do until somebody comes, or a held sequence is released."""
-        return not (self.residents or self.leaving or self.queued) and all(
-            s.held for s in self.parked.values()
-        )
+        return not (self.residents or self.leaving or self.queued) and all(s.held for s in self.parked)
 
     @property
     def used_cells(self) -> int:
         return sum(s.cells for s in self.residents) + sum(s.cells for s in self.leaving)
+
+    @property
+    def n_transfers(self) -> int:
+        """Sequences on their way out to host RAM or back."""
+        return len(self.leaving) + sum(s.moving for s in self.residents)
 
     @property
     def parked_bytes(self) -> int:
@@ -152,8 +160,8 @@ class Engine:
     def everyone(self) -> Iterator[Sequence]:
         yield from self.residents
         yield from self.leaving
-        yield from self.parked.values()
-        yield from self.queued.values()
+        yield from self.parked
+        yield from self.queued
 
     # --- one step -------------------------------------------------------------------------------
 
@@ -181,26 +189,26 @@ class Engine:
 
     def _pool(self) -> scheduler.Pool[Sequence]:
         decoding = sum(s.decoding for s in self.residents)
-        if not self.residents:
+        if len(self.residents) <= 1:
             self._plan_cells = self._planned_cells
         return scheduler.Pool(
             n_cells=self._plan_cells,
             n_slots=self.n_slots,
             residents=self.residents,
             leaving=self.leaving,
-            parked=self.parked.values(),
-            queued=self.queued.values(),
-            n_parked=len(self.parked),
+            parked=self.parked,
+            queued=self.queued,
             step_tokens=self.ctx.n_batch,
-            prefill_tokens=self._pace.tokens(decoding),
+            prefill_tokens=max(self._pace.tokens(decoding), EXACT_CHUNK if self.ctx.exact else 0),
             lone_chunk=self.lone_chunk,
             now=self.clock(),
             rotate_after=self.rotate_after,
             can_park=self.can_park,
+            swaps=self._parking.has_room(self.residents),
         )
 
     def _admit(self, seq: Sequence) -> None:
-        del self.queued[seq.id]
+        self.queued.pop(seq.id)
         self._occupy(seq, State.RESIDENT)
         seq.active_since = seq.since
         self._announce_start(seq)
@@ -218,7 +226,7 @@ class Engine:
 
     def _free_slot(self, taken: set[int]) -> int:
         """A slot that nobody is in and, if there is one, that no parked sequence will return to."""
-        kept = {s.slot for s in self.parked.values()}
+        kept = {s.slot for s in self.parked}
         free = [i for i in range(self.n_slots) if i not in taken]
         return next((i for i in free if i not in kept), free[0])
 
@@ -252,7 +260,7 @@ class Engine:
         """Its prompt finds no room: it is told so, and waits in line with the parked."""
         if not self.can_park:
             return
-        del self.queued[seq.id]
+        self.queued.pop(seq.id)
         seq.slot = self._free_slot(self._taken_slots())
         seq.method = "recompute"
         self._tell_parked(seq, "admission", 0, self.clock())
@@ -286,15 +294,13 @@ class Engine:
         """Its last cell is released."""
         self.leaving.remove(seq)
         seq.state = State.PARKED
-        self.parked[seq.id] = seq
-        if seq.since < max(s.since for s in self.parked.values()):
-            self.parked = OrderedDict(sorted(self.parked.items(), key=lambda item: item[1].since))
+        self.parked.add(seq)
         if seq.method == "swap":
             self.counters.copy_out_seconds.observe(seq.copy_s)
 
     def _resume(self, seq: Sequence) -> None:
         """Give it a slot, into which its state comes back."""
-        del self.parked[seq.id]
+        self.parked.pop(seq.id)
         seq.copy_s = 0.0
         if seq.swapped:
             self._occupy(seq, State.RETURNING)
@@ -354,9 +360,29 @@ class Engine:
 
     # --- computing ------------------------------------------------------------------------------
 
-    def _compute(self, work: list[tuple[Sequence, int]]) -> None:
-        if not work:
-            return
+    def _compute(self, work: list[Work]) -> None:
+        for batch in self._exact_batches(work) if self.ctx.exact else [work] if work else ():
+            self._decode(batch)
+
+    def _exact_batches(self, work: list[Work]) -> Iterator[list[Work]]:
+        """The same work in batches in which nothing depends on who else is there.
+
+        Each piece of a prompt is alone and always cut at the same places. What was generated goes through
+        one token at a time, even when it is computed again.
+        """
+        single = [(s, 1) for s, _ in work if s.cells >= s.n_prompt]
+        if single:
+            yield from [single] if self.ctx.together else [[one] for one in single]
+        budget = sum(n for s, n in work if s.cells < s.n_prompt)
+        for seq, _ in sorted(work, key=lambda one: one[0].since):
+            while seq.cells < seq.n_prompt:
+                n = min(EXACT_CHUNK - seq.cells % EXACT_CHUNK, seq.n_prompt - seq.cells)
+                if n > budget:
+                    return
+                budget -= n
+                yield [(seq, n)]
+
+    def _decode(self, work: list[Work]) -> None:
         batch = self._batch
         batch.clear()
         outputs: list[tuple[Sequence, int]] = []
@@ -496,9 +522,9 @@ class Engine:
     def _release(self, seq: Sequence) -> None:
         """Free slot, cells and RAM."""
         if seq.state is State.PARKED:
-            del self.parked[seq.id]
+            self.parked.pop(seq.id)
         elif seq.state is State.QUEUED:
-            del self.queued[seq.id]
+            self.queued.pop(seq.id)
         else:
             self.ctx.remove(seq.slot)
             (self.leaving if seq.state is State.LEAVING else self.residents).remove(seq)

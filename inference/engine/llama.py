@@ -216,8 +216,10 @@ class Batch:
 class Context:
     """The KV cache and the graph over it: `n_ctx` cells shared by the sequences 0..n_seq_max-1.
 
-    With `exact`, each sequence has cells of its own, `n_ctx` of them, and flash attention is off: nothing
-    that runs beside a sequence then changes a bit of its logits. It takes n_seq_max times the memory.
+    With `exact`, each sequence has `n_ctx` cells of its own, so that it lies in them as if it were alone,
+    and flash attention is off, which adds up in another order when others are in the batch. It takes
+    n_seq_max times the memory. `together` says whether sequences that decode one token each can then
+    share a batch without a bit of their logits changing.
 
     `swap` says how a sequence's state can be saved: "pieces", "whole", or "none".
 
@@ -260,9 +262,11 @@ class Context:
         self.n_ctx: int = lib.llama_n_ctx_seq(self._ctx)
         self.n_batch: int = lib.llama_n_batch(self._ctx)
         self.can_shift: bool = lib.llama_memory_can_shift(self._memory) and _can_turn(model, cache_type_k)
+        self.exact = exact
         self._scratch = n_seq_max if divisible else -1
         self._header = self._per_cell = 0  # bytes of a piece
         self.swap: Swap = self._try_swap()
+        self.together = exact and self._try_together(n_seq_max)
 
     @property
     def handle(self) -> Any:
@@ -346,6 +350,25 @@ class Context:
             return False
         lib.llama_memory_seq_cp(self._memory, self._scratch, seq_id, -1, -1)
         self.remove(self._scratch)
+        return True
+
+    def _try_together(self, n_seq_max: int) -> bool:
+        """Find out by doing it whether a token's logits are the same with others in the batch."""
+        prompt, alone = [*range(1, 34)], None
+        for n in range(1, n_seq_max + 1):
+            for seq_id in range(n):
+                batch = Batch(len(prompt))
+                batch.add(prompt[seq_id % 7 :], 0, seq_id, True)
+                self.decode(batch)
+            batch = Batch(n)
+            for seq_id in range(n):
+                batch.add([40], len(prompt) - seq_id % 7, seq_id, True)
+            self.decode(batch)
+            logits = self.logits(0).copy()
+            lib.llama_memory_clear(self._memory, True)
+            if alone is not None and not np.array_equal(logits, alone):
+                return False
+            alone = logits
         return True
 
     def _try_swap(self) -> Swap:

@@ -36,7 +36,18 @@ class Parking:
         self._budget = budget
         self.piece = PIECE if ctx.swap == "pieces" else UNDIVIDED
         self.charged = 0  # bytes, of all copies
+        self._cell_bytes = 0  # as of the last park
         self.bytes_out = self.bytes_in = 0  # copied so far
+
+    def has_room(self, residents: Iterable[Sequence]) -> bool:
+        """Whether the biggest resident could be parked by swap."""
+        if self._ctx.swap == "none":
+            return False
+        if self._budget < 0:
+            return True
+        kept = sum(s.copy.charged for s in residents if s.copy is not None and not s.moving)
+        biggest = max((s.cells for s in residents), default=0)
+        return self.charged - kept + biggest * self._cell_bytes <= self._budget
 
     def reserve(self, seq: Sequence, residents: Iterable[Sequence]) -> bool:
         """Set RAM aside for the cells of a sequence. False when it does not fit, or cannot be saved.
@@ -52,6 +63,7 @@ class Parking:
                 size = self._ctx.state_size(seq.slot)
             else:
                 size = sum(self._ctx.piece_bound(min(self.piece, seq.cells - start)) for start in missing)
+            self._cell_bytes = size // (seq.cells - missing.start)
             for other in residents:
                 if self._fits(size):
                     break

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
-from inference.messages import Event, GenerationRequest
+from inference.messages import NORMAL, Event, Finished, GenerationRequest
 from inference.wire.errors import RequestError
 
 
@@ -16,6 +16,20 @@ class Defaults(NamedTuple):
     seed: int = -1
     max_tokens: int = -1
     model: str = ""
+    priority: int = NORMAL
+    keep: int = 0
+
+
+class Usage(NamedTuple):
+    """Tokens of one generation or of several."""
+
+    prompt_tokens: int
+    completion_tokens: int
+    cached_tokens: int
+
+    @classmethod
+    def of(cls, finished: Finished) -> Usage:
+        return cls(finished.prompt_tokens, finished.completion_tokens, finished.timings.cache_n)
 
 
 class Encoder(Protocol):
@@ -33,6 +47,18 @@ class Encoder(Protocol):
         """An error inside an open stream."""
         ...
 
+    def ended(self, finished: Finished) -> bytes:
+        """The part of a Finished's bytes that is its own choice's."""
+        ...
+
+    def closing(self, usage: Usage) -> bytes:
+        """The rest of them: what a stream closes with, once for all of its choices."""
+        ...
+
+    def merged(self, results: Sequence[dict[str, Any]], usage: Usage) -> Any:
+        """One body of the results of several choices."""
+        ...
+
 
 class Api(Protocol):
     """One endpoint's format."""
@@ -47,9 +73,19 @@ class Api(Protocol):
         ...
 
     def encoder(
-        self, request: GenerationRequest, body: dict[str, Any], *, id: str, model: str, created: int
+        self,
+        request: GenerationRequest,
+        body: dict[str, Any],
+        *,
+        id: str,
+        model: str,
+        created: int,
+        index: int = 0,
     ) -> Encoder:
-        """`body` is the one that was parsed; `created` is in seconds since the epoch."""
+        """`body` is the one that was parsed; `created` is in seconds since the epoch.
+
+        `request` is for one choice, the one of this index among its siblings.
+        """
         ...
 
     def error(self, error: RequestError) -> dict[str, Any]:

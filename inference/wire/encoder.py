@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from typing import Any
 
 from inference.messages import Event, Failed, Finished, Preempted, Resumed, Token
 from inference.wire import sse
+from inference.wire.api import Usage
 from inference.wire.errors import RequestError
 
 
@@ -21,7 +23,7 @@ class EventEncoder(ABC):
         if isinstance(event, Resumed):
             return sse.RESUMED
         if isinstance(event, Finished):
-            return self.finished(event)
+            return self.ended(event) + self.closing(Usage.of(event))
         if isinstance(event, Failed):
             return self.failure(RequestError.from_failed(event))
         return b""
@@ -30,10 +32,16 @@ class EventEncoder(ABC):
     def token(self, token: Token) -> bytes: ...
 
     @abstractmethod
-    def finished(self, finished: Finished) -> bytes: ...
+    def ended(self, finished: Finished) -> bytes: ...
+
+    @abstractmethod
+    def closing(self, usage: Usage) -> bytes: ...
 
     @abstractmethod
     def failure(self, error: RequestError) -> bytes: ...
+
+    @abstractmethod
+    def merged(self, results: Sequence[dict[str, Any]], usage: Usage) -> Any: ...
 
 
 def outcome(events: Sequence[Event]) -> tuple[str, Finished]:

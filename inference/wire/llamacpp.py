@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
+from urllib.parse import parse_qsl
+from uuid import UUID
 
 from inference.messages import (
     Accepted,
@@ -17,10 +19,11 @@ from inference.messages import (
     Token,
 )
 from inference.wire import params, prompts, sse
-from inference.wire.api import Defaults, Encoder
+from inference.wire.api import Defaults, Encoder, Usage
+from inference.wire.choices import choices
 from inference.wire.encoder import EventEncoder, outcome
 from inference.wire.errors import RequestError, invalid
-from inference.wire.fields import Body, boolean, is_token_id, json_object
+from inference.wire.fields import Body, boolean, integer, is_token_id, json_object
 from inference.wire.unsupported import refuse_unsupported
 
 
@@ -55,6 +58,33 @@ def parse_apply_template(body: Any) -> dict[str, Any]:
     return {"messages": list(prompts.messages(json_object(body)))}
 
 
+class SlotAction(NamedTuple):
+    """What is to be done with a chat: the one in `slot`, or that of the id `generation`."""
+
+    kind: str  # park or unpark
+    slot: int | None = None
+    generation: str = ""  # 32 hex digits
+    worker: str = ""  # "": the only one
+
+
+def parse_slot_action(slot: str, query: str) -> SlotAction:
+    """POST /slots/{slot}?action=park|unpark[&id=][&worker=]. Raises RequestError: 400, or 501 for what
+    llama-server can do and this server cannot."""
+    fields = dict(parse_qsl(query))
+    kind, id = fields.get("action", ""), fields.get("id", "")
+    if kind in ("save", "restore", "erase"):
+        raise RequestError(501, "", f'"{kind}" is not supported here: a slot keeps nothing between requests.')
+    if kind not in ("park", "unpark"):
+        raise invalid("action", f'"action" must be park or unpark, not "{kind}".')
+    if not (slot.isascii() and slot.isdigit() and len(slot) < 10):
+        raise invalid("id_slot", f'The slot must be a number of /slots, not "{slot}".')
+    try:
+        generation = UUID(id).hex if id else ""
+    except ValueError:
+        raise invalid("id", '"id" must be the id of a generation: 32 hex digits.') from None
+    return SlotAction(kind, int(slot), generation, fields.get("worker", ""))
+
+
 def generation_settings(request: GenerationRequest, seed: int) -> dict[str, Any]:
     """What a request came to, in llama-server's names; `seed` is the one that is used."""
     return sampling_settings(request.sampling) | {
@@ -63,6 +93,8 @@ def generation_settings(request: GenerationRequest, seed: int) -> dict[str, Any]
         "max_tokens": request.max_tokens,
         "n_predict": request.max_tokens,
         "stream": request.stream,
+        "n_keep": request.n_keep,
+        "n_discard": request.n_discard,
     }
 
 
@@ -101,18 +133,23 @@ class Completion:
         params.check_model(body)
         refuse_unsupported(body)
         boolean(body, "return_tokens")
+        found = prompts.prompts(body)
         return GenerationRequest(
-            prompt=prompts.prompt(body),
+            **prompts.source(found),
+            n=choices(body, len(found)),
             sampling=params.sampling(body, defaults.temperature, defaults.seed),
             max_tokens=params.max_tokens(body, defaults.max_tokens, low=0),
             stop=params.stop(body),
             stream=boolean(body, "stream"),
+            priority=params.priority(body, defaults.priority),
+            n_keep=integer(body, "n_keep", defaults.keep, -1),
+            n_discard=integer(body, "n_discard", 0, 0),
         )
 
     def encoder(
-        self, request: GenerationRequest, body: Body, *, id: str, model: str, created: int
+        self, request: GenerationRequest, body: Body, *, id: str, model: str, created: int, index: int = 0
     ) -> Encoder:
-        return _CompletionEncoder(request, body, model)
+        return _CompletionEncoder(request, body, model, index)
 
     def error(self, error: RequestError) -> dict[str, Any]:
         return error_body(error)
@@ -124,8 +161,8 @@ COMPLETION = Completion()
 class _CompletionEncoder(EventEncoder):
     """A chunk per token that shows text; one that shows none gives its id to the next chunk."""
 
-    def __init__(self, request: GenerationRequest, body: Body, model: str) -> None:
-        self._request, self._model = request, model
+    def __init__(self, request: GenerationRequest, body: Body, model: str, index: int) -> None:
+        self._request, self._model, self._index = request, model, index
         self._return_tokens = boolean(body, "return_tokens")
         self._seed = request.sampling.seed
         self._evaluated = self._predicted = 0
@@ -151,14 +188,17 @@ class _CompletionEncoder(EventEncoder):
         self._unshown.clear()
         self._new_line = self._new_line or "\n" in text
         return (
-            f'data: {{"index":0,"content":{sse.dumps(text)},"tokens":[{ids}],"stop":false,'
+            f'data: {{"index":{self._index},"content":{sse.dumps(text)},"tokens":[{ids}],"stop":false,'
             f'"id_slot":{self._slot},"tokens_predicted":{self._predicted},'
             f'"tokens_evaluated":{self._evaluated}}}\n\n'
         ).encode()
 
-    def finished(self, finished: Finished) -> bytes:
+    def ended(self, finished: Finished) -> bytes:
         held_back = self._chunk(finished.text) if finished.text else b""
         return held_back + sse.data(self._final(finished, "", [], self._new_line))
+
+    def closing(self, usage: Usage) -> bytes:
+        return b""
 
     def failure(self, error: RequestError) -> bytes:
         return sse.data(error_body(error))
@@ -171,10 +211,13 @@ class _CompletionEncoder(EventEncoder):
                 self._seed = event.seed
         return self._final(finished, text, tokens, "\n" in text)
 
+    def merged(self, results: Sequence[dict[str, Any]], usage: Usage) -> Any:
+        return list(results)
+
     def _final(self, finished: Finished, content: str, tokens: list[int], new_line: bool) -> dict[str, Any]:
         prompt = self._request.prompt
         return {
-            "index": 0,
+            "index": self._index,
             "content": content,
             "tokens": tokens,
             "id_slot": finished.slot,

@@ -11,10 +11,11 @@ from typing import Any
 
 from inference.messages import Event, Finished, GenerationRequest, Token
 from inference.wire import params, prompts, sse
-from inference.wire.api import Defaults, Encoder
+from inference.wire.api import Defaults, Encoder, Usage
+from inference.wire.choices import choices
 from inference.wire.encoder import EventEncoder, outcome
 from inference.wire.errors import RequestError
-from inference.wire.fields import Body, boolean, json_object
+from inference.wire.fields import Body, boolean, integer, json_object
 from inference.wire.unsupported import refuse_unsupported
 
 _CODES = {401: "invalid_api_key", 429: "rate_limit_exceeded"}
@@ -37,7 +38,7 @@ class _OpenAI(ABC):
 
     @abstractmethod
     def _source(self, body: Body) -> dict[str, Any]:
-        """The part of the request that says what to generate from."""
+        """The part of the request that says what to generate from, and how many choices."""
 
     def parse(self, body: Any, defaults: Defaults) -> GenerationRequest:
         body = json_object(body)
@@ -50,6 +51,9 @@ class _OpenAI(ABC):
             max_tokens=params.max_tokens(body, defaults.max_tokens, low=1),
             stop=params.stop(body),
             stream=boolean(body, "stream"),
+            priority=params.priority(body, defaults.priority),
+            n_keep=integer(body, "n_keep", defaults.keep, -1),
+            n_discard=integer(body, "n_discard", 0, 0),
         )
 
     def error(self, error: RequestError) -> dict[str, Any]:
@@ -62,12 +66,12 @@ class Chat(_OpenAI):
     name = "chat"
 
     def _source(self, body: Body) -> dict[str, Any]:
-        return {"messages": prompts.messages(body)}
+        return {"messages": prompts.messages(body), "n": choices(body)}
 
     def encoder(
-        self, request: GenerationRequest, body: Body, *, id: str, model: str, created: int
+        self, request: GenerationRequest, body: Body, *, id: str, model: str, created: int, index: int = 0
     ) -> Encoder:
-        return _ChatEncoder(body, id, model, created)
+        return _ChatEncoder(body, id, model, created, index)
 
 
 class Completions(_OpenAI):
@@ -76,12 +80,13 @@ class Completions(_OpenAI):
     name = "completions"
 
     def _source(self, body: Body) -> dict[str, Any]:
-        return {"prompt": prompts.prompt(body)}
+        found = prompts.prompts(body)
+        return {**prompts.source(found), "n": choices(body, len(found))}
 
     def encoder(
-        self, request: GenerationRequest, body: Body, *, id: str, model: str, created: int
+        self, request: GenerationRequest, body: Body, *, id: str, model: str, created: int, index: int = 0
     ) -> Encoder:
-        return _CompletionsEncoder(body, id, model, created)
+        return _CompletionsEncoder(body, id, model, created, index)
 
 
 CHAT = Chat()
@@ -94,8 +99,8 @@ class _OpenAIEncoder(EventEncoder):
     id_prefix: str
     chunk_object: str
 
-    def __init__(self, body: Body, id: str, model: str, created: int) -> None:
-        self.id, self.model, self.created = self.id_prefix + id, model, created
+    def __init__(self, body: Body, id: str, model: str, created: int, index: int) -> None:
+        self.id, self.model, self.created, self.index = self.id_prefix + id, model, created, index
         self._include_usage = params.include_usage(body)
         self._text = sse.TextData(lambda text: self._chunk(self._choice(text, None)))
 
@@ -118,23 +123,33 @@ class _OpenAIEncoder(EventEncoder):
             return b""
         return self._opening() + self._text(token.text)
 
-    def finished(self, finished: Finished) -> bytes:
+    def ended(self, finished: Finished) -> bytes:
         parts = [self._opening()]
         if finished.text:
             parts.append(self._text(finished.text))
         last = self._chunk(self._choice("", _finish_reason(finished)))
         parts.append(sse.data(last | {"timings": finished.timings.to_dict()}))
-        if self._include_usage:
-            parts.append(sse.data(self._chunk() | {"usage": _usage(finished)}))
-        parts.append(sse.DONE)
         return b"".join(parts)
+
+    def closing(self, usage: Usage) -> bytes:
+        told = sse.data(self._chunk() | {"usage": _usage(usage)}) if self._include_usage else b""
+        return told + sse.DONE
 
     def failure(self, error: RequestError) -> bytes:
         return sse.data(error_body(error))
 
     def _result(self, object: str, choice: dict[str, Any], finished: Finished) -> dict[str, Any]:
-        tail = {"choices": [choice], "usage": _usage(finished), "timings": finished.timings.to_dict()}
+        tail = {
+            "choices": [choice],
+            "usage": _usage(Usage.of(finished)),
+            "timings": finished.timings.to_dict(),
+        }
         return self._head(object) | tail
+
+    def merged(self, results: Sequence[dict[str, Any]], usage: Usage) -> Any:
+        """Each choice has the timings that are its own."""
+        choices = [r["choices"][0] | {"timings": r["timings"]} for r in results]
+        return self._head(results[0]["object"]) | {"choices": choices, "usage": _usage(usage)}
 
 
 class _ChatEncoder(_OpenAIEncoder):
@@ -144,7 +159,7 @@ class _ChatEncoder(_OpenAIEncoder):
 
     def _choice(self, text: str, finish_reason: str | None) -> dict[str, Any]:
         delta = {"content": text} if finish_reason is None else {}
-        return {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish_reason}
+        return {"index": self.index, "delta": delta, "logprobs": None, "finish_reason": finish_reason}
 
     def _opening(self) -> bytes:
         if self._opened:
@@ -156,7 +171,12 @@ class _ChatEncoder(_OpenAIEncoder):
     def result(self, events: Sequence[Event]) -> dict[str, Any]:
         text, finished = outcome(events)
         message = {"role": "assistant", "content": text}
-        choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": _finish_reason(finished)}
+        choice = {
+            "index": self.index,
+            "message": message,
+            "logprobs": None,
+            "finish_reason": _finish_reason(finished),
+        }
         return self._result("chat.completion", choice, finished)
 
 
@@ -165,7 +185,7 @@ class _CompletionsEncoder(_OpenAIEncoder):
     chunk_object = "text_completion"
 
     def _choice(self, text: str, finish_reason: str | None) -> dict[str, Any]:
-        return {"index": 0, "text": text, "logprobs": None, "finish_reason": finish_reason}
+        return {"index": self.index, "text": text, "logprobs": None, "finish_reason": finish_reason}
 
     def result(self, events: Sequence[Event]) -> dict[str, Any]:
         text, finished = outcome(events)
@@ -176,10 +196,10 @@ def _finish_reason(finished: Finished) -> str:
     return "length" if finished.stop_type == "limit" else "stop"
 
 
-def _usage(finished: Finished) -> dict[str, Any]:
+def _usage(usage: Usage) -> dict[str, Any]:
     return {
-        "prompt_tokens": finished.prompt_tokens,
-        "completion_tokens": finished.completion_tokens,
-        "total_tokens": finished.prompt_tokens + finished.completion_tokens,
-        "prompt_tokens_details": {"cached_tokens": finished.timings.cache_n},
+        "prompt_tokens": usage.prompt_tokens,
+        "completion_tokens": usage.completion_tokens,
+        "total_tokens": usage.prompt_tokens + usage.completion_tokens,
+        "prompt_tokens_details": {"cached_tokens": usage.cached_tokens},
     }

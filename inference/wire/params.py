@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from inference.messages import SamplingParams
+from inference.messages import HIGHEST, LOWEST, PRIORITIES, RANDOM_SEED, SamplingParams
 from inference.wire.errors import invalid
 from inference.wire.fields import INT32_MAX, Body, boolean, integer, is_int, is_token_id, number
 
-RANDOM_SEED = 2**32 - 1  # llama.cpp's own mark for "choose one"
 MAX_STOP_STRINGS = 16
 MAX_REPEAT_LAST_N = 2**20  # the sampler keeps a buffer of this many tokens
 _ALMOST_GREEDY = 1e-6  # dividing by less overflows a 32-bit float
@@ -59,6 +58,22 @@ def stop(body: Body) -> tuple[str, ...]:
             "stop", f'"stop" must be a non-empty string or a list of at most {MAX_STOP_STRINGS} of them.'
         )
     return tuple(words)
+
+
+def priority(body: Body, default: int) -> int:
+    """high, normal, low, or an integer as vLLM takes it: the lower goes first."""
+    value = body.get("priority")
+    if value is None:
+        return default
+    if isinstance(value, str) and value in PRIORITIES:
+        return PRIORITIES[value]
+    if not is_int(value) or not HIGHEST <= value <= LOWEST:
+        raise invalid(
+            "priority",
+            f'"priority" must be "high", "normal" or "low", or an integer from {HIGHEST} (the most urgent) '
+            f"to {LOWEST}.",
+        )
+    return int(value)
 
 
 def include_usage(body: Body) -> bool:

@@ -1,24 +1,32 @@
-"""What to generate from: a completion's prompt, or a chat's messages."""
+"""What to generate from: a completion's prompts, or a chat's messages."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from inference.messages import Prompt
 from inference.wire.errors import invalid
 from inference.wire.fields import Body, is_token_id
 
 ROLES = ("system", "developer", "user", "assistant", "tool")
 _KEPT = ("name", "tool_calls", "tool_call_id")  # for the templates that know them
-Prompt = str | tuple[int | str, ...]
 
 
-def prompt(body: Body) -> Prompt:
-    """A text, a list of token ids, or a list of both; a list that holds just one of these stands for it."""
+def prompts(body: Body) -> tuple[Prompt, ...]:
+    """One prompt or several: a list of prompts is told from a prompt that is a list by what it holds."""
     value = body.get("prompt")
-    if isinstance(value, list) and _holds_prompts(value):
-        if len(value) > 1:
-            raise invalid("prompt", '"prompt" must be one prompt: send several in requests of their own.')
-        value = value[0]
+    return (
+        tuple(map(_prompt, value)) if isinstance(value, list) and _holds_prompts(value) else (_prompt(value),)
+    )
+
+
+def source(found: tuple[Prompt, ...]) -> dict[str, Any]:
+    """The field of a GenerationRequest that these prompts are."""
+    return {"prompt": found[0]} if len(found) == 1 else {"prompts": found}
+
+
+def _prompt(value: Any) -> Prompt:
+    """A text, or a list of token ids and texts."""
     if isinstance(value, str):
         return value
     if value is None:

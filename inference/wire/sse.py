@@ -27,6 +27,11 @@ def keepalive(state: str) -> bytes:
     return _KEEPALIVES.get(state, _PING)
 
 
+def of_choice(notice: bytes, index: int) -> bytes:
+    """A notice of one choice among several: `: preempted 0`."""
+    return b"%s %d\n\n" % (notice.rstrip(), index)
+
+
 def data(obj: Any) -> bytes:
     """One `data:` event that holds `obj` as JSON."""
     return f"data: {dumps(obj)}\n\n".encode()

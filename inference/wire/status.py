@@ -40,6 +40,7 @@ def slots(snapshots: Sequence[Snapshot]) -> list[dict[str, Any]]:
             "is_processing": slot["state"] != "idle",
             "is_preempted": slot["state"] in ("parking", "parked", "resuming"),
             "is_transferring": slot["state"] in ("parking", "resuming"),
+            "is_held": slot["held"],
             "state": slot["state"],
             "n_cells": slot["cells"],
             "n_prompt_tokens": slot["n_prompt_tokens"],

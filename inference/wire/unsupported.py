@@ -22,9 +22,6 @@ _EMPTY = _exactly("", [], {})
 
 # What a field may hold, as a test and in words; null always may.
 _NEUTRAL: dict[str, tuple[Callable[[Any], bool], str]] = {
-    "n": (_exactly(1), "1"),
-    "n_cmpl": (_exactly(1), "1"),
-    "best_of": (_exactly(1), "1"),
     "logprobs": (_exactly(False, 0), "false"),
     "top_logprobs": (_exactly(0), "0"),
     "n_probs": (_exactly(0), "0"),

@@ -9,15 +9,17 @@ import time
 from collections import deque
 from typing import Any
 
+from inference.broker.control import Command
 from inference.engine.engine import Emitted, Engine
 from inference.engine.sequence import Sequence
 from inference.messages import Event, Token
 
+from . import by_hand
 from .snapshot import Snapshots
 
 logger = logging.getLogger(__name__)
 
-SNAPSHOT_EVERY_S = 0.5  # while nothing but tokens happens
+SNAPSHOT_EVERY_S = 1.0  # while nothing but tokens happens
 
 
 class DecodeThread(threading.Thread):
@@ -27,12 +29,14 @@ class DecodeThread(threading.Thread):
     def __init__(self, engine: Engine, snapshots: Snapshots, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(name="decode", daemon=True)
         self._engine, self._snapshots, self._loop = engine, snapshots, loop
-        self._inbox: deque[Sequence | str | None] = deque()  # a sequence to add, an id to cancel, None: stop
+        # a sequence to add, an id to cancel, a command to answer, None: stop
+        self._inbox: deque[Sequence | str | Command | None] = deque()
         self._awake = threading.Condition()
         self._out: list[Emitted] = []
         self._out_lock = threading.Lock()
         self._snapshot: dict[str, Any] = snapshots.take()
         self._snapshot_at = 0.0
+        self._shown_transfers = 0
         self._awaited = True
         self._has_events = asyncio.Event()
         self.has_snapshot = asyncio.Event()
@@ -53,10 +57,14 @@ class DecodeThread(threading.Thread):
     def cancel(self, seq_id: str) -> None:
         self._put(seq_id)
 
+    def obey(self, command: Command) -> None:
+        """Have a park or an unpark by hand carried out; its answer comes among the events."""
+        self._put(command)
+
     def stop(self) -> None:
         self._put(None)
 
-    def _put(self, item: Sequence | str | None) -> None:
+    def _put(self, item: Sequence | str | Command | None) -> None:
         with self._awake:
             self._inbox.append(item)
             self._awake.notify()
@@ -96,7 +104,7 @@ class DecodeThread(threading.Thread):
         """Carry out what came in; sleep while there is nothing to do. False: stop."""
         engine = self._engine
         while True:
-            changed = False
+            changed, events = False, []
             while self._inbox:
                 item = self._inbox.popleft()
                 if item is None:
@@ -104,10 +112,12 @@ class DecodeThread(threading.Thread):
                 changed = True
                 if isinstance(item, Sequence):
                     engine.add(item)
+                elif isinstance(item, Command):
+                    events += by_hand.carry_out(engine, item)
                 else:
                     engine.cancel(item)
             if changed:
-                self._hand_out(engine.drain(), picture=True)
+                self._hand_out([*events, *engine.drain()], picture=True)
             if not engine.idle:
                 return True
             with self._awake:
@@ -123,6 +133,8 @@ class DecodeThread(threading.Thread):
                 self._loop.call_soon_threadsafe(self._has_events.set)
             picture = picture or any(type(event) is not Token for _, event in events)
         now = time.monotonic()
-        if picture or now - self._snapshot_at >= SNAPSHOT_EVERY_S:
+        transfers = self._engine.n_transfers
+        if picture or transfers != self._shown_transfers or now - self._snapshot_at >= SNAPSHOT_EVERY_S:
             self._snapshot, self._snapshot_at = self._snapshots.take(), now
+            self._shown_transfers = transfers
             self._loop.call_soon_threadsafe(self.has_snapshot.set)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from inference.engine.llama import Model
 from inference.engine.sampling import Sampler
 from inference.engine.sequence import Sequence
@@ -29,9 +31,28 @@ class Intake:
     def __init__(self, model: Model, template: ChatTemplate, n_ctx_seq: int) -> None:
         self.model, self.template, self.n_ctx_seq = model, template, n_ctx_seq
 
-    def generation(self, job: Job) -> tuple[Accepted, Sequence]:
-        """Raises Refused with the error that the client is to see."""
+    def generations(self, job: Job) -> list[tuple[Accepted, Sequence]]:
+        """Each of a job's siblings, in order: all of them, or none. Raises Refused with the error that the
+        client is to see."""
         request = GenerationRequest.from_dict(job.body)
+        choices = request.choices()
+        prompts: list[list[int]] = []
+        for choice in choices[:: request.n]:
+            try:
+                prompts.append(self._tokens(choice))
+            except Refused as refused:
+                if not request.prompts:
+                    raise
+                failed = refused.failed
+                message = f"prompt {len(prompts)}: {failed.message}"
+                raise Refused(replace(failed, message=message)) from refused
+        return [
+            self._sequence(id, job.owner, choice, prompts[index // request.n].copy())
+            for index, (id, choice) in enumerate(zip(job.generations(), choices, strict=True))
+        ]
+
+    def _tokens(self, request: GenerationRequest) -> list[int]:
+        """The prompt of a request for one choice, once it is known to fit."""
         tokens = self._prompt(request)
         if not tokens:
             raise refuse("the prompt is empty: it has no tokens")
@@ -43,18 +64,26 @@ class Intake:
                 n_prompt_tokens=len(tokens),
                 n_ctx=self.n_ctx_seq,
             )
+        return tokens
+
+    def _sequence(
+        self, id: str, owner: str, request: GenerationRequest, tokens: list[int]
+    ) -> tuple[Accepted, Sequence]:
+        # A window beyond the model's own is memory for nothing, times the number of choices.
+        last_n = min(request.sampling.repeat_last_n, self.model.n_ctx_train)
         try:
-            sampler = Sampler(self.model, request.sampling)
+            sampler = Sampler(self.model, replace(request.sampling, repeat_last_n=last_n))
         except ValueError as error:
             raise refuse(str(error)) from error
         sampler.accept_prompt(tokens)
         seq = Sequence(
-            id=job.id,
+            id=id,
             tokens=tokens,
             sampler=sampler,
             text=TextAssembler(request.stop),
             max_tokens=request.max_tokens,
-            owner=job.owner,
+            owner=owner,
+            priority=request.priority,
             n_keep=request.n_keep,
             n_discard=request.n_discard,
         )

@@ -14,29 +14,41 @@ import time
 from collections import OrderedDict
 from typing import Any
 
-from inference.broker import occupancy
+from inference.broker import connect, occupancy
 from inference.broker.control import ControlReader
 from inference.broker.jobs import JobReader
 from inference.broker.publisher import Publisher
 from inference.engine.engine import Engine
 from inference.engine.llama import Context, Model, ModelError
 from inference.engine.sequence import Sequence
-from inference.messages import TERMINAL, Event, Failed, Finished, Job, Timings, Token
+from inference.messages import (
+    TERMINAL,
+    Event,
+    Failed,
+    Finished,
+    Job,
+    Preempted,
+    Resumed,
+    Timings,
+    Token,
+    sibling_ids,
+)
 from inference.options import Options
 from inference.tasks import end
 
 from .chat_template import ChatTemplate, TemplateFailure
 from .decode_thread import DecodeThread
 from .intake import Intake, Refused
+from .siblings import Siblings
 from .snapshot import Snapshots
 
 logger = logging.getLogger(__name__)
 
 CANNOT_START = 78  # EX_CONFIG: the reason was printed, a restart would not help
 LONG_TEXT = 20_000  # characters from which tokenising leaves the asyncio thread
-# Tokens gather so long after some were published. A reader cannot tell; each message spared is a
-# millisecond of CPU on its way through Redis, which the decode step would have felt.
-GATHER_S = 0.04
+# Tokens gather so long after some were published: twenty messages a second read as a steady stream, and
+# each message spared is a millisecond of CPU on its way, which the decode step would have felt.
+GATHER_S = 0.048
 GPU_LONE_CHUNK = 512
 CPU_LONE_CHUNK = 128
 
@@ -67,6 +79,25 @@ CANCELLED_UNSEEN = Finished(
     parked_s=0.0,
     ttft_s=0.0,
 )  # of a job whose client had left before it was read
+
+
+def _length(body: Any) -> int:
+    """About how many characters and tokens there are in a job's body."""
+    if isinstance(body, str):
+        return len(body)
+    if isinstance(body, dict):
+        return sum(map(_length, body.values()))
+    return sum(map(_length, body)) if isinstance(body, list) else 1
+
+
+def _told(event: Preempted | Resumed) -> str:
+    """A park or a resume in the words of the worker's log."""
+    if isinstance(event, Resumed):
+        return f"resumed in slot {event.slot} after {event.waited:.1f} s"
+    if not event.cells:
+        return f"parked before its prompt began ({event.cause})"
+    where = f"{event.bytes / 2**20:.1f} MiB of RAM" if event.method == "swap" else "to be recomputed"
+    return f"parked from slot {event.slot} ({event.cause}): {event.cells} cells, {where}"
 
 
 class Worker:
@@ -125,6 +156,7 @@ class Worker:
             "exact": options.exact,
         }
         self._numbers: dict[str, int] = {}  # the last sequence number of each generation that runs here
+        self._siblings = Siblings()
         self._cancelled: OrderedDict[str, None] = OrderedDict()  # cancelled before their job was read
         self._jobs = JobReader(self.id)
         self._control = ControlReader()
@@ -156,6 +188,7 @@ class Worker:
         with contextlib.suppress(Exception):
             async with asyncio.timeout(2):
                 await self._leave()
+                await connect.close()
         return 0 if stop.is_set() else 1
 
     # --- what runs side by side -------------------------------------------------------------------
@@ -166,47 +199,55 @@ class Worker:
                 await self._take(job)
 
     async def _take(self, job: Job) -> None:
-        event, seq = await self._consider(job)
+        taken = await self._consider(job)
         # From here to the hand-over nothing is awaited: a cancel finds the job before it or after it.
         if job.id in self._cancelled:
             del self._cancelled[job.id]
-            event, seq = CANCELLED_UNSEEN, None
-        if job.reply_to:
-            self._publisher.route(job.id, job.reply_to)
-        self._numbers[job.id] = 0
-        self._thread.tell(job.id, event)
-        if seq is not None:
-            self._thread.add(seq)
+            taken = [(CANCELLED_UNSEEN, None)]
+        ids = sibling_ids(job.id, len(taken))
+        self._siblings.add(job.id, ids)
+        for id, (event, _) in zip(ids, taken, strict=True):
+            if job.reply_to:
+                self._publisher.route(id, job.reply_to)
+            self._numbers[id] = 0
+            self._thread.tell(id, event)
+        for _, seq in taken:
+            if seq is not None:
+                self._thread.add(seq)
 
-    async def _consider(self, job: Job) -> tuple[Event, Sequence | None]:
-        """The first event of a job, and the sequence to run if it is one."""
-        long = sum(len(v) for v in job.body.values() if isinstance(v, str | list)) > LONG_TEXT
+    async def _consider(self, job: Job) -> list[tuple[Event, Sequence | None]]:
+        """The first event of each generation of a job, and the sequence to run; a job that is refused, or
+        is no generation, has one event."""
         try:
+            long = _length(job.body) > LONG_TEXT
             if job.kind == "generate":
                 if long:
-                    return await asyncio.to_thread(self._intake.generation, job)
-                return self._intake.generation(job)
+                    return [*await asyncio.to_thread(self._intake.generations, job)]
+                return [*self._intake.generations(job)]
             if long:
-                return await asyncio.to_thread(self._intake.answer, job), None
-            return self._intake.answer(job), None
+                return [(await asyncio.to_thread(self._intake.answer, job), None)]
+            return [(self._intake.answer(job), None)]
         except Refused as refused:
-            return refused.failed, None
+            return [(refused.failed, None)]
         except Exception:
             logger.exception("Could not take job %s", job.id)
-            return Failed(500, "server_error", "the worker could not read this request"), None
+            return [(Failed(500, "server_error", "the worker could not read this request"), None)]
 
     async def _obey(self) -> None:
         while True:
             for command in await self._control.read():
                 if command.kind == "cancel":
-                    if command.id in self._numbers:
-                        self._thread.cancel(command.id)
-                    else:
+                    running = self._siblings.of(command.id)
+                    for id in running:
+                        self._thread.cancel(id)
+                    if not running:
                         self._cancelled[command.id] = None
                         while len(self._cancelled) > 1000:
                             self._cancelled.popitem(last=False)
                 elif command.kind == "follow":
                     self._publisher.route(command.id, command.group)
+                elif command.worker == self.id:
+                    self._thread.obey(command)
 
     async def _publish(self) -> None:
         while True:
@@ -225,9 +266,12 @@ class Worker:
             number = self._numbers.get(generation, 0) + 1
             self._numbers[generation] = number
             batch.append((generation, number, event))
-            if isinstance(event, TERMINAL):
-                over.append(generation)
+            if isinstance(event, Preempted | Resumed):
+                logger.info("%s %s", generation, _told(event))
+            elif isinstance(event, TERMINAL):
                 del self._numbers[generation]
+                if job_id := self._siblings.end(generation):
+                    over.append(job_id)
         await self._publisher.publish(batch)
         if over:
             await self._jobs.ack(over)
@@ -250,10 +294,13 @@ class Worker:
         """What this worker's predecessor was running when it died is told so, and closed."""
         message = "the worker died while it ran this request; send it again"
         for job, last in await self._jobs.abandoned():
-            if job.reply_to:
-                self._publisher.route(job.id, job.reply_to)
-            self._numbers[job.id] = last
-            await self._send([(job.id, Failed(503, "unavailable_error", message))])
+            if not last[job.id]:  # never accepted: told once, as a refusal is
+                last = {job.id: 0}
+            self._siblings.add(job.id, last)
+            for id in last if job.reply_to else ():
+                self._publisher.route(id, job.reply_to)
+            self._numbers |= last
+            await self._send([(id, Failed(503, "unavailable_error", message)) for id in last])
 
     async def _leave(self) -> None:
         """Tell everybody who still waits, and go out of sight."""

@@ -24,7 +24,7 @@ class Snapshots:
         engine = self._engine
         now = engine.clock()
         epoch = time.time() - now
-        shown: dict[int, Sequence] = {s.slot: s for s in reversed(engine.parked.values()) if s.slot >= 0}
+        shown: dict[int, Sequence] = {s.slot: s for s in reversed(list(engine.parked)) if s.slot >= 0}
         shown |= {s.slot: s for s in (*engine.residents, *engine.leaving)}
         counted = asdict(engine.counters)
         counters = {name: n for name, n in counted.items() if isinstance(n, int | float)}
@@ -37,15 +37,16 @@ class Snapshots:
         return {
             "pool": {"cells": engine.n_cells, "used": engine.used_cells},
             "slots": [self._slot(i, shown.get(i), epoch) for i in range(engine.n_slots)],
-            "parked": [_parked(s, epoch) for s in (*engine.parked.values(), *engine.leaving)],
+            "parked": [_parked(s, epoch) for s in (*engine.parked, *engine.leaving)],
             "queue": [
                 {
                     "generation": s.id,
                     "owner": s.owner,
+                    "priority": s.priority,
                     "since": epoch + s.arrived_at,
                     "n_prompt_tokens": s.n_prompt,
                 }
-                for s in engine.queued.values()
+                for s in engine.queued
             ],
             "counters": counters,
             "moves": {
@@ -76,6 +77,8 @@ class Snapshots:
                 "state": "idle",
                 "generation": None,
                 "owner": None,
+                "priority": 0,
+                "held": False,
                 "cells": 0,
                 "n_prompt_tokens": 0,
                 "n_prompt_processed": 0,
@@ -90,6 +93,8 @@ class Snapshots:
             "state": _state(s),
             "generation": s.id,
             "owner": s.owner,
+            "priority": s.priority,
+            "held": s.held,
             "cells": s.cells,
             "n_prompt_tokens": s.n_prompt,
             "n_prompt_processed": s.n_prompt if s.generated else min(s.cells, s.n_prompt),
@@ -110,6 +115,8 @@ def _parked(s: Sequence, epoch: float) -> dict[str, Any]:
     return {
         "generation": s.id,
         "owner": s.owner,
+        "priority": s.priority,
+        "held": s.held,
         "slot": s.slot,
         "cells": s.swapped,
         "bytes": s.copy.charged if s.copy is not None else 0,

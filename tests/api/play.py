@@ -8,10 +8,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from inference.broker.control import ControlReader
+from inference.broker.control import Command, ControlReader
 from inference.broker.jobs import JobReader
 from inference.broker.publisher import Publisher
-from inference.messages import Event, Job
+from inference.messages import Answer, Event, Job
 from inference.tasks import end
 from project.asgi import application
 from tests.broker.play import show
@@ -32,11 +32,12 @@ class Client:
         data = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
         self._in.put_nowait({"type": "http.request", "body": data[:10], "more_body": True})
         self._in.put_nowait({"type": "http.request", "body": data[10:], "more_body": False})
+        path, _, query = path.partition("?")
         scope = {
             "type": "http",
             "method": method,
             "path": path,
-            "query_string": b"",
+            "query_string": query.encode(),
             "headers": [
                 (name.replace("_", "-").lower().encode(), value.encode()) for name, value in headers.items()
             ],
@@ -100,18 +101,32 @@ class Worker:
         while not jobs:
             jobs = await self._jobs.read()
         (job,) = jobs
-        self._publisher.route(job.id, job.reply_to)
-        self._said[job.id] = 0
+        for id in job.generations():
+            self._publisher.route(id, job.reply_to)
+            self._said[id] = 0
         return job
 
     async def says(self, job: Job, *events: Event) -> None:
         """One message for each event, so that their order in time is the one of the test."""
+        await self.says_of(job, 0, *events)
+
+    async def says_of(self, job: Job, index: int, *events: Event) -> None:
+        """The same of one sibling."""
+        id = job.generations()[index]
         for event in events:
-            self._said[job.id] += 1
-            await self._publisher.publish([(job.id, self._said[job.id], event)])
+            self._said[id] += 1
+            await self._publisher.publish([(id, self._said[id], event)])
+
+    async def answers(self, data: dict[str, Any]) -> Command:
+        """Give the next command that wants an answer this one."""
+        while True:
+            for command in await self._control.read():
+                if command.reply:
+                    await self._publisher.publish([(command.reply, 1, Answer(data))])
+                    return command
 
     async def is_told_to_cancel(self, job: Job) -> None:
-        while ("cancel", job.id, "") not in await self._control.read():
+        while Command("cancel", job.id) not in await self._control.read():
             pass
 
 

@@ -1,14 +1,17 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 
 import pytest
 
+from inference import stream
 from inference.broker.connect import async_client
 from inference.broker.keys import CONTROL, snapshot
 from inference.consumers import ChatCompletions, Completion
 from inference.messages import (
     Accepted,
+    Event,
     Failed,
     Finished,
     GenerationRequest,
@@ -19,6 +22,8 @@ from inference.messages import (
     Token,
 )
 from inference.models import ApiKey
+from inference.wire.errors import RequestError
+from inference.wire.llamacpp import COMPLETION
 from tests.broker.play import END, told
 
 from .play import Client, Worker, fetch, working
@@ -324,3 +329,48 @@ async def test_a_limit_shows_in_the_final_chunk():
         await client.ends()
     assert client.chunks[-1]["stop_type"] == "limit"
     assert client.chunks[-1]["truncated"] is True
+
+
+class Come:
+    """A generation's progress whose events have all come before anybody asked."""
+
+    def __init__(self, *events: Event) -> None:
+        self.state = "decode"
+        self._events = deque(events)
+
+    async def next(self, deadline: float) -> Event | None:
+        return self.ready()
+
+    def ready(self) -> Event | None:
+        return self._events.popleft() if self._events else None
+
+
+async def relayed(*events: Event) -> list[bytes]:
+    """What is sent, message by message, of events that have come together."""
+    sent: list[bytes] = []
+
+    async def send(data: bytes) -> None:
+        sent.append(data)
+
+    request = GenerationRequest(prompt="hi")
+    encoder = COMPLETION.encoder(request, {"prompt": "hi"}, id="1", model="tiny", created=0)
+    await stream.relay(Come(*events), encoder, send, arrived=0.0, ping_every=None)  # type: ignore[arg-type]
+    return sent
+
+
+async def test_events_that_have_come_together_are_sent_together_with_a_line_for_each():
+    [sent] = await relayed(Accepted(3, 1, 9), Started(0), Token(1, "a"), Token(2, "b"), PARK, END)
+    lines = sent.decode().split("\n\n")
+    assert [line[:26] for line in lines[:3]] == [
+        'data: {"index":0,"content"',
+        'data: {"index":0,"content"',
+        ": preempted",
+    ]
+    assert '"stop":true' in lines[3]
+
+
+async def test_a_failure_that_has_come_together_with_text_is_told_in_the_stream():
+    [sent] = await relayed(Accepted(3, 1, 9), Token(1, "a"), Failed(500, "server_error", "gone"))
+    assert sent.count(b"data: ") == 2
+    with pytest.raises(RequestError):
+        await relayed(Accepted(3, 1, 9), Started(0), Failed(500, "server_error", "gone"))

@@ -42,6 +42,8 @@ def picture(worker: str = "w1", state: str = "ready", **more: Any) -> dict[str, 
         "state": "idle",
         "generation": None,
         "owner": None,
+        "priority": 0,
+        "held": False,
         "cells": 0,
         "n_prompt_tokens": 0,
         "n_prompt_processed": 0,
@@ -76,7 +78,7 @@ def picture(worker: str = "w1", state: str = "ready", **more: Any) -> dict[str, 
         "copied_in_bytes_total": 0,
         "context_shifts_total": 0,
     }
-    histogram = {"bounds": (1.0, 5.0), "counts": [0, 0, 0], "sum": 0.0}
+    histogram = {"bounds": [1.0, 5.0], "counts": [0, 0, 0], "sum": 0.0}
     return {
         "worker": worker,
         "at": time.time(),

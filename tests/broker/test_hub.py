@@ -2,10 +2,12 @@ from __future__ import annotations
 
 import asyncio
 
+from channels.layers import get_channel_layer
+
 from inference.broker import hub as hub_module
 from inference.broker import log
 from inference.broker.connect import async_client
-from inference.broker.control import ControlReader
+from inference.broker.control import Command, ControlReader
 from inference.broker.hub import Follower, hub
 from inference.broker.keys import event_log
 from inference.broker.publisher import Publisher
@@ -80,7 +82,7 @@ async def test_a_late_follower_asks_the_workers_to_be_told():
     id, control = new_id(), ControlReader()
     async with hub().follow(id):
         commands = await control.read()
-        assert ("follow", id, hub().group) in commands
+        assert Command("follow", id, hub().group) in commands
 
 
 async def test_a_deadline_stands_under_a_flood_of_events_of_others():
@@ -139,3 +141,92 @@ async def test_a_log_is_kept_for_a_day_until_its_generation_is_written_down():
     await publisher.publish(numbered(id, told("a"))[:2])
     await publisher.publish([(id, 3, END)])
     assert log.KEEP_RECORDED_S < await async_client().ttl(event_log(id)) <= log.KEEP_S
+
+
+async def test_what_is_published_together_is_one_entry_of_the_log_and_one_message():
+    one, two, publisher = new_id(), new_id(), Publisher("w1")
+    layer = get_channel_layer()
+    channel = await layer.new_channel()
+    await layer.group_add("somebody", channel)
+    for id in (one, two):
+        publisher.route(id, "somebody")
+    await publisher.publish([*numbered(one, told("a", "b")), *numbered(two, told("c"))])
+    message = await layer.receive(channel)
+    assert [(id, last, len(events)) for id, last, events in message["events"]] == [(one, 5, 5), (two, 4, 4)]
+    assert await async_client().xlen(event_log(one)) == 1
+    assert [event for _, event in await log.read(one)] == told("a", "b")
+
+
+async def test_nobody_hears_of_an_event_that_is_not_in_the_log():
+    id, publisher = new_id(), Publisher("w1")
+    publisher.route(id, hub().group)
+    async with hub().follow(id, fresh=True) as follower:
+        for one in numbered(id, told("a", "b")):
+            publishing = asyncio.create_task(publisher.publish([one]))
+            found = await follower.next(soon())
+            assert found is not None
+            assert (await log.read(id))[-1] == found
+            await publishing
+
+
+async def test_the_log_is_read_on_from_the_middle_of_an_entry():
+    id, publisher = new_id(), Publisher("w1")
+    events = numbered(id, told("a", "b"))
+    for part in (events[:3], events[3:]):
+        await publisher.publish(part)
+    for after in range(6):
+        assert await log.read(id, after) == [(seq, event) for _, seq, event in events[after:]]
+        async with hub().follow(id, after) as follower:
+            for _, seq, event in events[after:]:
+                assert await follower.next(soon()) == (seq, event)
+
+
+async def test_entries_that_overlap_are_read_as_each_event_once():
+    id, publisher = new_id(), Publisher("w1")
+    events = numbered(id, told("a", "b"))
+    for part in (events[:2], events[:3], events[1:]):
+        await publisher.publish(part)
+    assert [event for _, event in await log.read(id)] == told("a", "b")
+    assert await log.last(id) == 5
+
+
+async def test_what_has_come_is_there_without_waiting():
+    id, publisher = new_id(), Publisher("w1")
+    publisher.route(id, hub().group)
+    async with hub().follow(id, fresh=True) as follower:
+        assert follower.ready() is None
+        await publisher.publish(numbered(id, told("a")))
+        heard = [await follower.next(soon())]
+        while found := follower.ready():
+            heard.append(found)
+        assert [found and found[1] for found in heard] == told("a")
+
+
+async def test_a_deadline_stands_after_a_wait_for_a_later_one():
+    id, publisher = new_id(), Publisher("w1")
+    publisher.route(id, hub().group)
+    async with hub().follow(id, fresh=True) as follower:
+        waiting = asyncio.create_task(follower.next(soon(1000)))
+        await publisher.publish(numbered(id, told("a"))[:1])
+        assert await waiting == (1, told("a")[0])
+        assert await follower.next(soon(0.1)) is None
+
+
+async def test_a_publisher_goes_on_when_redis_has_forgotten_its_script():
+    id, publisher = new_id(), Publisher("w1")
+    events = numbered(id, told("a"))
+    await publisher.publish(events[:1])
+    await async_client().script_flush()
+    await publisher.publish(events[1:])
+    assert [event for _, event in await log.read(id)] == told("a")
+
+
+async def test_a_log_that_cannot_be_written_stops_no_other_and_its_followers_are_told(caplog):
+    broken, whole, publisher = new_id(), new_id(), Publisher("w1")
+    publisher.route(broken, hub().group)
+    await async_client().set(event_log(broken), "no stream")
+    async with hub().follow(broken, fresh=True) as follower:
+        await publisher.publish([*numbered(broken, told("a")), *numbered(whole, told("b"))])
+        assert await follower.next(soon()) == (1, told("a")[0])
+    assert [event for _, event in await log.read(whole)] == told("b")
+    assert "could not be written" in caplog.text

@@ -37,7 +37,7 @@ async def test_a_job_that_a_dead_worker_took_is_found_by_its_successor():
     await taken(before, lost)
     await Publisher(name).publish(numbered(lost.id, told("a")[:2]))
     after = JobReader(name)
-    assert await after.abandoned() == [(lost, 2)]
+    assert await after.abandoned() == [(lost, {lost.id: 2})]
     await after.ack([lost.id])
     assert await JobReader(name).abandoned() == []
 

@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import asyncio
 
-from inference.broker import control, jobs, occupancy
+import pytest
+
+from inference.broker import connect, control, jobs, occupancy
 from inference.broker.control import Command, ControlReader
 from inference.broker.hub import hub
 from inference.broker.jobs import JobReader
@@ -69,3 +71,14 @@ async def test_a_picture_that_cannot_be_shown_does_not_stop_the_worker(redis_ser
     worker = new_id()
     await occupancy.put(picture(worker=worker))
     assert worker in [found["worker"] for found in await occupancy.get_all()]
+
+
+async def test_an_answer_that_came_too_late_is_not_taken_for_the_next_one(monkeypatch):
+    echo = connect.Script("return ARGV[1]")
+    assert await echo.run([], ["first"]) == b"first"
+    monkeypatch.setattr(connect, "SOCKET_TIMEOUT", 0.1)
+    await connect.async_client().client_pause(1000)
+    with pytest.raises(connect.AWAY):
+        await echo.run([], ["late"])
+    monkeypatch.undo()
+    assert await echo.run([], ["next"]) == b"next"

@@ -10,7 +10,7 @@ from django.test import Client
 
 from inference.broker import log, occupancy
 from inference.broker.connect import sync_client
-from inference.broker.keys import CONTROL, JOBS
+from inference.broker.keys import CONTROL, JOBS, event_log
 from inference.messages import Accepted, Finished, Job, Timings, Token, encode_event
 from inference.models import Chat, Generation
 
@@ -27,10 +27,8 @@ def last_job() -> Job:
 
 
 def write_log(generation: Generation, *events) -> None:
-    pipe = sync_client().pipeline()
-    for seq, event in enumerate(events, start=1):
-        log.append(pipe, generation.id.hex, seq, encode_event(event))
-    pipe.execute()
+    entry: dict[Any, Any] = {"e": log.encode([encode_event(event) for event in events])}
+    sync_client().xadd(event_log(generation.id.hex), entry, id=f"{len(events)}-0")
 
 
 def finished(stop_type="eos", text="") -> Finished:

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import http.client
 import json
+import re
 from collections.abc import Iterator
 from types import TracebackType
 from typing import Any
 
+from .stack import Stack
+
+KNIGHT = "Once upon a time there was a brave knight who"
+FOX = "The quick brown fox jumps over the lazy dog and"
 NOTICES = (": preempted", ": resumed")
 
 
@@ -97,8 +102,25 @@ GREEDY = {"ignore_eos": True, "temperature": 0, "seed": 42, "stream": True}
 ENDPOINTS = ("/completion", "/v1/completions", "/v1/chat/completions")
 
 
-def body(path: str, prompt: str, n: int, **fields: Any) -> dict[str, Any]:
-    """A request of exactly `n` tokens in the form of the endpoint."""
+def body(path: str, prompt: Any, n: int, /, **fields: Any) -> dict[str, Any]:
+    """A request of exactly `n` tokens in the form of the endpoint; other fields take precedence."""
     if "chat" in path:
         return {"messages": [{"role": "user", "content": prompt}], "max_tokens": n, **GREEDY, **fields}
     return {"prompt": prompt, "n_predict" if path == "/completion" else "max_tokens": n, **GREEDY, **fields}
+
+
+def without_ids_and_times(line: str) -> str:
+    line = re.sub(r'"(id|created|id_slot)":("[^"]*"|\d+)', r'"\1":0', line)
+    return re.sub(r'"timings":\{[^}]*\}', '"timings":{}', line)
+
+
+def slots(stack: Stack) -> list[dict[str, Any]]:
+    return Reply(stack.port, "/slots").json()  # type: ignore[no-any-return]
+
+
+def wait_until_idle(stack: Stack) -> None:
+    """Nobody is in a slot any more; asks until it is so."""
+    for _ in range(2000):
+        if not any(slot["is_processing"] for slot in slots(stack)):
+            return
+    raise AssertionError(f"slots are still held: {slots(stack)}")

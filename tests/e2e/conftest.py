@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
+from .api import KNIGHT, Reply, body
 from .stack import Stack, launch_chromium, signed_in
 
 expect.set_options(timeout=120_000)  # a busy machine is no failure
@@ -20,6 +21,14 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     stack.start()
     yield stack
     stack.stop()
+
+
+@pytest.fixture
+def filler(stack: Stack) -> Iterator[Reply]:
+    """A stream that leaves no room for a long prompt, already writing."""
+    with Reply(stack.port, "/completion", body("/completion", " ".join([KNIGHT] * 20), 250)) as reply:
+        reply.wait_for("data:")
+        yield reply
 
 
 @pytest.fixture(scope="package")  # gone before other packages' tests: it keeps an event loop running

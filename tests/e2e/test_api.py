@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
-from .api import ENDPOINTS, Reply, body
+from .api import ENDPOINTS, FOX, KNIGHT, Reply, body, slots, wait_until_idle, without_ids_and_times
 from .stack import Stack
 
 pytestmark = pytest.mark.model
-
-KNIGHT = "Once upon a time there was a brave knight who"
-FOX = "The quick brown fox jumps over the lazy dog and"
 
 
 @pytest.fixture(scope="module")
@@ -25,31 +20,6 @@ def parking_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     stack.start()
     yield stack
     stack.stop()
-
-
-@pytest.fixture
-def filler(stack: Stack) -> Iterator[Reply]:
-    """A stream that leaves no room for a long prompt, already writing."""
-    with Reply(stack.port, "/completion", body("/completion", " ".join([KNIGHT] * 20), 250)) as reply:
-        reply.wait_for("data:")
-        yield reply
-
-
-def without_ids_and_times(line: str) -> str:
-    line = re.sub(r'"(id|created|id_slot)":("[^"]*"|\d+)', r'"\1":0', line)
-    return re.sub(r'"timings":\{[^}]*\}', '"timings":{}', line)
-
-
-def slots(stack: Stack) -> list[dict[str, Any]]:
-    return Reply(stack.port, "/slots").json()  # type: ignore[no-any-return]
-
-
-def wait_until_idle(stack: Stack) -> None:
-    """Nobody is in a slot any more; asks until it is so."""
-    for _ in range(2000):
-        if not any(slot["is_processing"] for slot in slots(stack)):
-            return
-    raise AssertionError(f"slots are still held: {slots(stack)}")
 
 
 @pytest.mark.parametrize("path", ENDPOINTS)

@@ -76,7 +76,7 @@ def test_parked_bytes_are_what_is_held_and_end_at_nothing(make_tiny_engine: Make
     seen = 0
     while not engine.idle:
         run.step()
-        waiting = [*engine.parked.values(), *engine.leaving, *(s for s in engine.residents if s.moving)]
+        waiting = [*engine.parked, *engine.leaving, *(s for s in engine.residents if s.moving)]
         held = sum(s.copy.charged for s in waiting if s.copy is not None)
         assert engine.parked_bytes == held
         seen = max(seen, held)
@@ -153,7 +153,7 @@ def test_a_cancelled_parked_sequence_releases_its_saved_state(make_tiny_engine: 
     run.add(FOX, 160)
     while not engine.parked_bytes:
         run.step()
-    engine.cancel(next(iter(engine.parked)))
+    engine.cancel(next(iter(engine.parked)).id)
     assert engine.parked_bytes == 0
     run.finish()
     assert engine.counters.n_preempt_total == 1

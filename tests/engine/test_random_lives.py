@@ -40,7 +40,7 @@ def check_books(engine: Engine, context: Context, preempt_ram: int) -> None:
     assert engine.parked_bytes + engine.kept_bytes == sum(copies)
     if preempt_ram > 0:
         assert sum(copies) <= preempt_ram
-    for seq in engine.parked.values():
+    for seq in engine.parked:
         assert seq.swapped == (min(seq.swapped, len(seq.tokens)) if seq.copy is not None else 0)
 
 

@@ -176,8 +176,8 @@ def test_time_and_tokens_are_what_they_would_be_without_parks(make_tiny_engine: 
     assert [e.method for e in run.of(chat, Preempted)] == ["swap" if ram < 0 else "recompute"] * 2
     recomputed = 0 if ram < 0 else 309 + 319
     assert run.engine.counters.recomputed_tokens_total == recomputed
-    # Recomputed in three chunks, of which the last gives its next token.
-    assert run.of(chat, Finished)[0].parked_s == 2 * (1 if ram < 0 else 3)
+    # It waits a step for its slot; recomputing takes three more, of which the last gives its next token.
+    assert run.of(chat, Finished)[0].parked_s == 2 * (1 if ram < 0 else 4)
 
 
 def test_a_recompute_on_the_real_model_gives_the_same_greedy_text(make_engine: Make) -> None:
@@ -216,35 +216,33 @@ def test_hold_and_release_say_why_they_cannot(make_tiny_engine: Make) -> None:
     engine = make_tiny_engine(1024)
     run, chat, neighbour = two(engine)
     queued = run.add(KNIGHT, 5)
-    assert engine.hold(queued.id) == "it waits in the queue"
-    assert engine.hold("nobody") == engine.release("nobody") == "it is over"
-    assert engine.release(chat.id) == "it is not held"
+    assert engine.hold(queued.id) == "has no slot yet"
+    assert engine.hold("nobody") == engine.release("nobody") == "is over"
+    assert engine.release(chat.id) == "is not held"
     engine.cancel(queued.id)
-    assert engine.hold(queued.id) == engine.release(queued.id) == "it is over"
+    assert engine.hold(queued.id) == engine.release(queued.id) == "is over"
 
     chat.park_due = True  # parked, but not by hand
-    run.step()
-    assert chat.state is State.LEAVING
-    assert engine.hold(chat.id) == "it is parked already"
-    assert engine.release(chat.id) == "it is not held"
-    step_until(run, lambda: chat.state is State.RETURNING)
-    parks = len(run.of(chat, Preempted))
+    for state in (State.LEAVING, State.PARKED, State.RETURNING):
+        step_until(run, lambda state=state: chat.state is state)  # type: ignore[misc]
+        assert engine.hold(chat.id) == "is parked already"
+        assert engine.release(chat.id) == "is not held"
+    step_until(run, lambda: chat.decoding)
 
-    assert engine.hold(chat.id) == ""  # on its way back: it goes out again, and nobody is told twice
-    assert engine.hold(chat.id) == "it is held already"
+    assert engine.hold(chat.id) == ""
+    assert chat.state is State.LEAVING
+    assert engine.hold(chat.id) == "is parked already"
     step_until(run, lambda: chat.state is State.PARKED)
-    assert len(run.of(chat, Preempted)) == parks
-    assert run.of(chat, Resumed) == []
-    assert engine.hold(chat.id) == "it is held already"
+    assert engine.hold(chat.id) == "is parked already"
     bring_back(run, chat)
-    assert engine.release(chat.id) == "it is not held"
-    assert len(run.of(chat, Resumed)) == parks
+    assert engine.release(chat.id) == "is not held"
+    assert len(run.of(chat, Preempted)) == len(run.of(chat, Resumed)) == 2
     assert neighbour.generated > 0
 
 
 def test_where_nothing_is_ever_parked_nothing_can_be_held(make_tiny_engine: Make) -> None:
     run, chat, _ = two(make_tiny_engine(1024, preempt_ram=0))
-    assert run.engine.hold(chat.id) == "parking is switched off (--preempt-ram 0)"
+    assert run.engine.hold(chat.id) == "cannot be parked: parking is switched off (--preempt-ram 0)"
     assert not chat.held
 
 

@@ -106,6 +106,8 @@ def snapshot(**fields: Any) -> dict[str, Any]:
         "state": "decode",
         "generation": "g0",
         "owner": "alice",
+        "priority": 0,
+        "held": False,
         "cells": 120,
         "n_prompt_tokens": 100,
         "n_prompt_processed": 100,
@@ -134,7 +136,7 @@ def snapshot(**fields: Any) -> dict[str, Any]:
         "pool": {"cells": 512, "used": 128},
         "slots": [
             slot,
-            slot | {"id": 1, "state": "parked", "generation": "g1", "cells": 0},
+            slot | {"id": 1, "state": "parked", "held": True, "generation": "g1", "cells": 0},
             slot | {"id": 2, "state": "idle", "generation": None, "owner": "", "cells": 0},
         ],
         "parked": [{"generation": "g1", "owner": "bob", "slot": 1, "cells": 90, "bytes": 4096, "since": 9.0}],
@@ -163,9 +165,9 @@ def snapshot(**fields: Any) -> dict[str, Any]:
             "resumes": [["pressure", "swap", 2]],
         },
         "histograms": {
-            "parked_seconds": {"bounds": (1.0, 5.0), "counts": [1, 2, 0], "sum": 4.5},
-            "copy_out_seconds": {"bounds": (1.0, 5.0), "counts": [0, 0, 0], "sum": 0.0},
-            "copy_in_seconds": {"bounds": (1.0, 5.0), "counts": [0, 0, 0], "sum": 0.0},
+            "parked_seconds": {"bounds": [1.0, 5.0], "counts": [1, 2, 0], "sum": 4.5},
+            "copy_out_seconds": {"bounds": [1.0, 5.0], "counts": [0, 0, 0], "sum": 0.0},
+            "copy_in_seconds": {"bounds": [1.0, 5.0], "counts": [0, 0, 0], "sum": 0.0},
         },
     }
     return usual | fields

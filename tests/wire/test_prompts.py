@@ -43,9 +43,8 @@ def test_a_prompt_is_text_or_token_ids_or_both(api, given, taken):
         ({"prompt_string": "a", "multimodal_data": []}, "must be a string or a list"),
         ([], "must not be an empty list"),
         ([[]], "must not be an empty list"),
-        (["a", "b"], "one prompt"),
-        ([[1], [2]], "one prompt"),
-        ([[1], "b"], "one prompt"),
+        (["a", []], "must not be an empty list"),
+        ([[1], 2], "must be a string or a list"),
         ([1, 2.5], "only token ids"),
         ([-1], "only token ids"),
         ([2**31], "only token ids"),
@@ -58,6 +57,22 @@ def test_any_other_prompt_is_refused(api, given, reason):
     with pytest.raises(RequestError, match=reason) as e:
         api.parse({"prompt": given}, DEFAULTS)
     assert (e.value.status, e.value.param) == (400, "prompt")
+
+
+@completions
+@pytest.mark.parametrize(
+    ("given", "taken"),
+    [
+        (["a", "b"], ("a", "b")),
+        (["a", ""], ("a", "")),
+        ([[1], [2, 3]], ((1,), (2, 3))),
+        ([[1, "a"], "b"], ((1, "a"), "b")),
+    ],
+)
+def test_a_list_of_prompts_is_several(api, given, taken):
+    request = api.parse({"prompt": given}, DEFAULTS)
+    assert (request.prompt, request.prompts, request.messages) == (None, taken, None)
+    assert [choice.prompt for choice in request.choices()] == list(taken)
 
 
 @completions

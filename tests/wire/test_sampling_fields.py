@@ -235,3 +235,16 @@ def test_stream_options_are_checked(api, value):
     with pytest.raises(RequestError, match="stream_options") as e:
         parse(api, stream_options=value)
     assert e.value.param == "stream_options"
+
+
+@every_api
+def test_what_a_context_shift_keeps_and_discards_is_the_requests_or_the_servers(api):
+    defaults = Defaults(keep=5)
+    request = api.parse(source(api), defaults)
+    assert (request.n_keep, request.n_discard) == (5, 0)
+    request = api.parse(source(api) | {"n_keep": -1, "n_discard": 7}, defaults)
+    assert (request.n_keep, request.n_discard) == (-1, 7)
+    for bad in ({"n_keep": -2}, {"n_discard": -1}, {"n_keep": "all"}):
+        with pytest.raises(RequestError) as refused:
+            api.parse(source(api) | bad, defaults)
+        assert refused.value.status == 400

@@ -30,6 +30,7 @@ def test_health_is_unavailable_before_that(snapshots, message):
 def test_slots_tell_what_runs_and_what_is_parked():
     states = [(s["id"], s["is_processing"], s["is_preempted"]) for s in slots([snapshot()])]
     assert states == [(0, True, False), (1, True, True), (2, False, False)]
+    assert [s["is_held"] for s in slots([snapshot()])] == [False, True, False]
     first = slots([snapshot()])[0]
     assert (first["n_prompt_tokens"], first["n_ctx"], first["n_decoded"]) == (100, 512, 20)
 

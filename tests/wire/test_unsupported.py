@@ -13,10 +13,6 @@ TOOL = {"type": "function", "function": {"name": "f"}}
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("n", 2),
-        ("n", True),
-        ("n", "1"),
-        ("n_cmpl", 2),
         ("best_of", 3),
         ("logprobs", True),
         ("logprobs", 5),

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from inference.engine.llama import Model
-from inference.messages import GenerationRequest, Job, SamplingParams
+from inference.engine.sequence import Sequence
+from inference.messages import Accepted, GenerationRequest, Job, SamplingParams
 from inference.worker.chat_template import ChatTemplate, TemplateFailure
 from inference.worker.intake import Intake, Refused
 
@@ -17,13 +18,22 @@ def intake(model: Model) -> Intake:
     return Intake(model, ChatTemplate(model.chat_template, bos=model.bos, eos=model.eos), n_ctx_seq=64)
 
 
+ID = "0123456789abcdef0123456789abcdef"
+
+
 def job(**fields: Any) -> Job:
-    return Job("a", "generate", GenerationRequest(**fields).to_dict(), "")
+    return Job(ID, "generate", GenerationRequest(**fields).to_dict(), "")
+
+
+def taken(intake: Intake, **fields: Any) -> tuple[Accepted, Sequence]:
+    """Of a request for one choice."""
+    (only,) = intake.generations(job(**fields))
+    return only
 
 
 def reason(intake: Intake, **fields: Any) -> tuple[int, str, str]:
     with pytest.raises(Refused) as caught:
-        intake.generation(job(**fields))
+        intake.generations(job(**fields))
     failed = caught.value.failed
     return failed.status, failed.type, failed.message
 
@@ -35,7 +45,7 @@ def test_a_prompt_that_cannot_fit_the_context_is_refused_with_both_figures(intak
 
 
 def test_a_prompt_that_leaves_room_for_one_token_is_taken(intake: Intake) -> None:
-    _, seq = intake.generation(job(prompt=(5,) * 63))
+    _, seq = taken(intake, prompt=(5,) * 63)
     assert seq.n_prompt == 63
     assert reason(intake, prompt=(5,) * 64)[0] == 400
 
@@ -54,22 +64,60 @@ def test_a_bias_outside_the_vocabulary_is_refused(intake: Intake) -> None:
 
 
 def test_text_and_tokens_can_be_mixed(intake: Intake, model: Model) -> None:
-    _, seq = intake.generation(job(prompt=("Hello", 17, " there")))
+    _, seq = taken(intake, prompt=("Hello", 17, " there"))
     assert 17 in seq.tokens
     assert model.detokenize(seq.tokens).startswith("Hello")
 
 
 def test_messages_go_through_the_models_template(intake: Intake, model: Model) -> None:
-    _, seq = intake.generation(job(messages=({"role": "user", "content": "Hi"},)))
+    _, seq = taken(intake, messages=({"role": "user", "content": "Hi"},))
     text = model.detokenize(seq.tokens)
     assert text.endswith("<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n")
 
 
 def test_the_seed_that_is_used_is_told(intake: Intake) -> None:
-    accepted, _ = intake.generation(job(prompt="a", sampling=SamplingParams(seed=5)))
+    accepted, _ = taken(intake, prompt="a", sampling=SamplingParams(seed=5))
     assert accepted.seed == 5
-    accepted, _ = intake.generation(job(prompt="a"))
+    accepted, _ = taken(intake, prompt="a")
     assert accepted.seed >= 0
+
+
+def test_siblings_are_sequences_of_their_own(intake: Intake, model: Model) -> None:
+    request = {"prompts": ("Hello", (17, 18)), "n": 2, "sampling": SamplingParams(seed=5)}
+    siblings = intake.generations(job(**request))
+    assert [seq.id for _, seq in siblings] == [f"{ID[:-1]}{end}" for end in "fedc"]
+    assert [accepted.seed for accepted, _ in siblings] == [5, 6, 5, 6]
+    prompts = [seq.tokens for _, seq in siblings]
+    assert prompts[0] == prompts[1] == taken(intake, prompt="Hello")[1].tokens
+    assert prompts[2] == prompts[3] == [17, 18]
+    prompts[0].append(1)
+    assert prompts[0] != prompts[1]
+
+
+def test_several_choices_without_a_seed_differ(intake: Intake) -> None:
+    seeds = {accepted.seed for accepted, _ in intake.generations(job(prompt="Hello", n=8))}
+    assert len(seeds) > 1
+
+
+@pytest.mark.parametrize(
+    ("bad", "type_", "why"),
+    [
+        ("word " * 100, "exceed_context_size_error", "context size of 64"),
+        ("", "invalid_request_error", "is empty"),
+        ((10**7,), "invalid_request_error", "not in the vocabulary"),
+    ],
+)
+def test_one_bad_prompt_refuses_all_and_is_named(intake: Intake, bad: Any, type_: str, why: str) -> None:
+    status, kind, message = reason(intake, prompts=("good", "good", bad, bad), n=2)
+    assert (status, kind) == (400, type_)
+    assert message.startswith("prompt 2: ")
+    assert why in message
+
+
+def test_what_is_wrong_with_all_names_no_prompt(intake: Intake) -> None:
+    assert reason(intake, prompt="", n=2)[2] == "the prompt is empty: it has no tokens"
+    bias = SamplingParams(logit_bias=((10**7, 1.0),))
+    assert reason(intake, prompts=("a", "b"), sampling=bias)[2].startswith("logit_bias")
 
 
 def test_a_template_that_refuses_gives_its_reason() -> None:
@@ -95,3 +143,8 @@ def test_tokens_and_text_convert_both_ways(intake: Intake) -> None:
     assert intake.answer(Job("a", "detokenize", {"tokens": tokens}, "")).data["content"] == text
     pieces = intake.answer(Job("a", "tokenize", {"content": text, "with_pieces": True}, "")).data["tokens"]
     assert [p["id"] for p in pieces] == tokens
+
+
+def test_a_sequence_has_its_requests_priority(intake: Intake) -> None:
+    [(_, seq)] = intake.generations(job(prompt="a", priority=-1))
+    assert seq.priority == -1

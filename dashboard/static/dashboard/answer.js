@@ -2,7 +2,10 @@
 
 import { duration } from "./time.js";
 
-const KINDS = ["waiting", "accepted", "started", "token", "text", "preempted", "resumed", "finished", "failed"];
+const KINDS = ["waiting", "accepted", "started", "token", "text", "preempted", "released", "resumed", "finished", "failed"];
+
+const PAUSED = "Paused while another chat finishes";
+const HELD = "Held by an operator";
 
 export class Answer {
   /** `element` is a message with data-events; `painted()` runs after each change, `over()` once at the end. */
@@ -44,7 +47,9 @@ export class Answer {
         this.text.data = this.buffer = "";
         return this.write(data);
       case "preempted":
-        return this.become("parked", "Paused while another chat finishes", data.waited);
+        return this.become("parked", data.cause === "hand" ? HELD : PAUSED, data.waited);
+      case "released": // the seconds go on
+        return this.say((this.line = PAUSED));
       case "resumed":
         return this.text.length || this.buffer ? this.become("writing", "") : this.become("reading", "Reading…");
       case "finished":

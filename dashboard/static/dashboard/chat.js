@@ -1,30 +1,14 @@
 /** The chat page: sending, stopping, and following the answer that is on its way. */
 
 import { Answer } from "./answer.js";
+import { post } from "./post.js";
 import { Follower } from "./scroll.js";
 
 const $ = (id) => document.getElementById(id);
 const [form, text, send, stop, messages, error] = ["composer", "text", "send", "stop", "messages", "error"].map($);
 const view = new Follower($("scroll"), $("latest"));
-const token = form.elements.csrfmiddlewaretoken.value;
 let answer = null;
 let sending = false;
-
-/** POST and return the JSON; throws an Error whose message can be shown. */
-async function post(url, fields = {}) {
-  let response;
-  try {
-    const headers = { Accept: "application/json", "X-CSRFToken": token };
-    response = await fetch(url, { method: "POST", headers, body: new URLSearchParams(fields) });
-  } catch {
-    throw new Error("The server can't be reached. Your text is still here; try again.");
-  }
-  const isJson = response.headers.get("Content-Type")?.includes("json");
-  if (response.ok && isJson) return response.json();
-  if (isJson) throw new Error((await response.json()).error);
-  if (response.redirected || response.status === 403) throw new Error("You have been signed out. Reload the page and sign in again.");
-  throw new Error("The server could not take this. Try again in a moment.");
-}
 
 function complain(message) {
   error.textContent = message;
@@ -60,7 +44,7 @@ form.addEventListener("submit", async (event) => {
   complain("");
   refresh();
   try {
-    const reply = await post(form.action, { text: text.value });
+    const reply = await post(form.action, { text: text.value }, "The server can't be reached. Your text is still here; try again.");
     text.value = "";
     if (reply.url) return location.assign(reply.url);
     messages.insertAdjacentHTML("beforeend", reply.html); // rendered and escaped by the server

@@ -1,5 +1,6 @@
 /** The monitor: live occupancy of every worker. Who and how much, never what. */
 
+import { listen } from "./byhand.js";
 import { live } from "./live.js";
 import { clock } from "./time.js";
 import { Worker } from "./worker.js";
@@ -34,6 +35,8 @@ live("/ws/monitor/", {
     else say(`Not live since ${clock(since)}; reconnecting`, false);
   },
 });
+
+listen(box);
 
 setInterval(() => {
   for (const worker of workers.values()) worker.count();

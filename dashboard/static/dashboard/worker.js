@@ -1,5 +1,6 @@
 /** One worker's panel: its pool, its slots, who is parked and who waits. */
 
+import { button } from "./byhand.js";
 import { duration } from "./time.js";
 
 const COLOURS = 8;
@@ -29,7 +30,8 @@ function fill({ body, columns }, rows) {
     row.dataset.state = state;
     cells.forEach((cell, j) => {
       const place = row.cells[j];
-      if (cell instanceof Node) place.replaceChildren(cell);
+      // What is equal stays: a button keeps the focus, and a click that has begun.
+      if (cell instanceof Node) place.firstChild?.isEqualNode(cell) || place.replaceChildren(cell);
       else if (place.textContent !== String(cell)) place.textContent = cell;
     });
   });
@@ -37,7 +39,14 @@ function fill({ body, columns }, rows) {
 
 const swatch = (slot) => el("span", { className: "swatch", data: slot < 0 ? {} : { slot: slot % COLOURS } });
 const where = (slot) => el("span", {}, swatch(slot), slot < 0 ? "–" : String(slot));
-const word = (state) => el("span", { className: "state-word" }, { idle: "idle", prefill: "reading", decode: "writing", parked: "parked" }[state] ?? state);
+const word = (state) => el("span", { className: "state-word" }, { idle: "idle", prefill: "reading", decode: "writing", parked: "parked", held: "held" }[state] ?? state);
+
+/** Whose it is, with its priority where that is not the usual one. */
+function owner({ owner, priority = 0 }) {
+  const name = el("span", {}, owner || "–");
+  if (priority) name.append(" ", el("span", { className: "priority" }, { "-1": "high", 1: "low" }[priority] ?? `priority ${priority}`));
+  return name;
+}
 
 export class Worker {
   constructor() {
@@ -46,16 +55,19 @@ export class Worker {
     this.used = el("span");
     this.free = el("span");
     this.bar = el("div", { className: "pool-bar", role: "img" });
-    this.slots = table("Slots", [["Slot"], ["State"], ["Owner", "owner"], ["Cells", "number"], ["Tokens/s", "number"], ["Parks", "number"]]);
+    this.slots = table("Slots", [["Slot"], ["State"], ["Owner", "owner"], ["Cells", "number"], ["Tokens/s", "number minor"], ["Parks", "number minor"], ["", "action"]]);
     this.parked = table("Parked, in order of return", [["Owner", "owner"], ["Slot", "minor"], ["Cells", "number"], ["Waiting", "number"]]);
+    this.held = table("Held by an operator", [["Owner", "owner"], ["Slot", "minor"], ["Cells", "number"], ["Held for", "number"], ["", "action"]]);
     this.queue = table("Queue", [["Owner", "owner"], ["Prompt", "number"], ["Waiting", "number"]]);
     this.notParked = el("p", { className: "empty" }, "Nobody is parked.");
     this.noQueue = el("p", { className: "empty" }, "Nobody waits.");
+    this.heldPart = el("div", { className: "part held", hidden: true }, el("h3", {}, "Held by an operator"), this.held.element);
     this.element = el(
       "section", { className: "panel" },
       el("div", { className: "panel-head" }, this.name, this.about),
       el("div", { className: "pool" }, el("div", { className: "pool-line" }, this.used, this.free), this.bar),
       el("div", { className: "part" }, el("h3", {}, "Slots"), this.slots.element),
+      this.heldPart,
       el(
         "div", { className: "columns" },
         el("div", { className: "part parked" }, el("h3", {}, "Parked, in order of return"), this.parked.element, this.notParked),
@@ -77,8 +89,9 @@ export class Worker {
     this.paintBar(pool, slots);
     fill(this.slots, slots.map((slot) => ({
       state: slot.state,
-      cells: [where(slot.id), word(slot.state), slot.owner || "–", number.format(slot.cells),
-        slot.state === "decode" ? slot.tokens_per_second.toFixed(1) : "–", slot.generation ? slot.parks : "–"],
+      cells: [where(slot.id), word(slot.held ? "held" : slot.state), owner(slot), number.format(slot.cells),
+        slot.state === "decode" ? slot.tokens_per_second.toFixed(1) : "–", slot.generation ? slot.parks : "–",
+        slot.state === "decode" || slot.state === "prefill" ? this.action("park", slot) : ""],
     })));
     this.count();
   }
@@ -99,19 +112,28 @@ export class Worker {
     this.bar.setAttribute("aria-label", `${pool.used} of ${pool.cells} cells in use${words.length ? ": " + words.join(", ") : ""}`);
   }
 
+  action(name, { generation, owner }) {
+    return button(name, { worker: this.snapshot.worker, generation, who: owner ? `${owner}'s chat` : "this chat" });
+  }
+
   /** The lists whose seconds go on between two snapshots. */
   count() {
-    const { parked, queue } = this.snapshot;
+    const { queue } = this.snapshot;
+    const [held, parked] = [true, false].map((wanted) => this.snapshot.parked.filter((one) => Boolean(one.held) === wanted));
     const waited = (since) => duration(Date.now() / 1000 - this.ahead - since);
     this.parked.element.hidden = !parked.length;
     this.notParked.hidden = parked.length > 0;
     fill(this.parked, parked.map((one) => ({
-      state: "parked", cells: [one.owner || "–", where(one.slot), number.format(one.cells), waited(one.since)],
+      state: "parked", cells: [owner(one), where(one.slot), number.format(one.cells), waited(one.since)],
+    })));
+    this.heldPart.hidden = !held.length;
+    fill(this.held, held.map((one) => ({
+      state: "parked", cells: [owner(one), where(one.slot), number.format(one.cells), waited(one.since), this.action("unpark", one)],
     })));
     this.queue.element.hidden = !queue.length;
     this.noQueue.hidden = queue.length > 0;
     fill(this.queue, queue.map((one) => ({
-      cells: [one.owner || "–", number.format(one.n_prompt_tokens), waited(one.since)],
+      cells: [owner(one), number.format(one.n_prompt_tokens), waited(one.since)],
     })));
   }
 }

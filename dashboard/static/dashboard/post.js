@@ -1,0 +1,16 @@
+/** POST to this site, with the token that the page carries, and return the JSON; throws an Error whose message can be shown. */
+export async function post(url, fields = {}, unreachable = "The server can't be reached. Try again.") {
+  const token = document.querySelector("[name=csrfmiddlewaretoken]").value;
+  let response;
+  try {
+    const headers = { Accept: "application/json", "X-CSRFToken": token };
+    response = await fetch(url, { method: "POST", headers, body: new URLSearchParams(fields) });
+  } catch {
+    throw new Error(unreachable);
+  }
+  const isJson = response.headers.get("Content-Type")?.includes("json");
+  if (response.ok && isJson) return response.json();
+  if (isJson) throw new Error((await response.json()).error);
+  if (response.redirected || response.status === 403) throw new Error("You have been signed out. Reload the page and sign in again.");
+  throw new Error("The server could not take this. Try again in a moment.");
+}

@@ -1,0 +1,193 @@
+"""The siblings of a request on their way to a client: several generations as one stream, or one body."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
+
+from inference.broker import control, jobs
+from inference.broker.connect import AWAY
+from inference.broker.hub import hub
+from inference.messages import TERMINAL, Accepted, Event, Failed, Job, Preempted, Resumed
+from inference.stream import DEAD_AFTER, LOOK_EVERY, PARKED_EVERY, Progress
+from inference.tasks import end
+from inference.wire import sse
+from inference.wire.errors import RequestError
+from inference.wire.siblings import SiblingsEncoder, failure_of
+
+logger = logging.getLogger(__name__)
+
+MAX_WAITING = 1000  # events of all siblings that a slow reader has not taken; the rest waits in the hub
+
+
+class Siblings:
+    """Follows the generations of one job, and knows the state of the whole."""
+
+    def __init__(self, job: Job, record: dict[str, Any], progress: Sequence[Progress]) -> None:
+        self.is_accepted = False
+        self._job, self._record, self._progress = job, record, progress
+        self._are_recorded = False
+        self._error: Exception | None = None
+        self._going = set(range(len(progress)))
+        self._parked: set[int] = set()
+        self._events: asyncio.Queue[tuple[int, Event | Exception]] = asyncio.Queue(MAX_WAITING)
+
+    @property
+    def is_over(self) -> bool:
+        return not self._going
+
+    @property
+    def is_parked(self) -> bool:
+        """Whether any of them is."""
+        return bool(self._parked)
+
+    @property
+    def state(self) -> str:
+        """parked if any is, or else that of the one that has come farthest."""
+        if self.is_parked:
+            return "parked"
+        states = {self._progress[index].state for index in self._going}
+        return next((state for state in ("decode", "prefill", "queued") if state in states), "submitted")
+
+    async def next(self, deadline: float) -> tuple[int, Event] | None:
+        """The next event and whose it is, or None at `deadline`.
+
+        Raises RequestError when the worker refuses the request, or when none has lived for some time.
+        """
+        found = None
+        if self._error is None:
+            try:
+                async with asyncio.timeout_at(None if deadline == float("inf") else deadline):
+                    found = self._note(*await self._events.get())
+            except TimeoutError:
+                return None
+        if self._error is not None:
+            raise self._error
+        if self.is_accepted and not self._are_recorded:
+            self._are_recorded = True
+            await self._record_the_others()
+        return found
+
+    def ready(self) -> tuple[int, Event] | None:
+        """The next event if it has come already. An error waits for `next`."""
+        if self._error is not None or self._events.empty():
+            return None
+        return self._note(*self._events.get_nowait())
+
+    def _note(self, index: int, event: Event | Exception) -> tuple[int, Event] | None:
+        if isinstance(event, Exception):
+            self._error = event
+            return None
+        if isinstance(event, Preempted):
+            self._parked.add(index)
+        elif isinstance(event, Resumed):
+            self._parked.discard(index)
+        elif isinstance(event, TERMINAL):
+            if isinstance(event, Failed) and not self.is_accepted:
+                self._going.clear()  # one is told for all
+                self._error = RequestError.from_failed(event)
+                return None
+            self._parked.discard(index)
+            self._going.discard(index)
+        elif isinstance(event, Accepted):
+            self.is_accepted = True
+        return index, event
+
+    async def rest(self) -> list[list[Event]]:
+        """All events of each up to its last. Raises RequestError as soon as one has failed."""
+        events: list[list[Event]] = [[] for _ in self._progress]
+        while self._going:
+            found = await self.next(float("inf"))
+            if found is not None:
+                index, event = found
+                if isinstance(event, Failed):
+                    raise failure_of(index, event)
+                events[index].append(event)
+        return events
+
+    async def follow(self, index: int) -> None:
+        """Bring in the events of one of them, up to its last."""
+        progress = self._progress[index]
+        try:
+            while not progress.is_over:
+                event = await progress.next(float("inf"))
+                if event is not None:
+                    await self._events.put((index, event))
+        except Exception as error:
+            await self._events.put((index, error))
+
+    async def _record_the_others(self) -> None:
+        """A request that is refused leaves one row, so the others' begin with its acceptance."""
+        try:
+            async with asyncio.timeout(1):  # a Redis that hangs must not silence the keepalives
+                await jobs.record_submitted(self._job.generations()[1:], self._record)
+        except AWAY as error:
+            logger.warning("The rows of request %s will lack whose they are: %s", self._job.id, error)
+
+
+@asynccontextmanager
+async def running(
+    job: Job, record: dict[str, Any], *, look_every: float = LOOK_EVERY, dead_after: float = DEAD_AFTER
+) -> AsyncIterator[Siblings]:
+    """Submit a job and follow its generations; leaving before the last one's end cancels all of them.
+
+    Raises RedisError or OSError while Redis is away.
+    """
+    async with AsyncExitStack() as followers:
+        progress = [
+            Progress(
+                await followers.enter_async_context(hub().follow(id, fresh=True)), look_every, dead_after
+            )
+            for id in job.generations()
+        ]
+        siblings = Siblings(job, record, progress)
+        try:
+            await jobs.submit(job, record)
+        except asyncio.CancelledError:
+            await control.cancel(job.id)
+            raise
+        tasks = [asyncio.create_task(siblings.follow(index)) for index in range(len(progress))]
+        try:
+            yield siblings
+        finally:
+            try:
+                if not siblings.is_over:
+                    await control.cancel(job.id)
+            finally:
+                await end(tasks)
+
+
+async def relay(
+    siblings: Siblings,
+    encoder: SiblingsEncoder,
+    send: Callable[[bytes], Awaitable[None]],
+    *,
+    arrived: float,
+    ping_every: float | None,
+    parked_every: float = PARKED_EVERY,
+    notices: bool = True,
+) -> None:
+    """`stream.relay` for siblings: a comment is due a fixed time after the last bytes of any of them, as
+    for a parked stream while any is parked. One that fails is told in the stream; the others go on."""
+    loop = asyncio.get_running_loop()
+    last_sent = arrived
+    while not siblings.is_over:
+        every = parked_every if siblings.is_parked else ping_every
+        wanted = notices and every is not None and siblings.is_accepted
+        due = last_sent + every if wanted and every is not None else float("inf")
+        found = await siblings.next(due)
+        data = b""
+        while found is not None:  # what has come together goes out together
+            if notices or not isinstance(found[1], Preempted | Resumed):
+                data += encoder.event(*found)
+            found = siblings.ready()
+        if siblings.is_over:
+            data += encoder.closing()
+        elif not data and loop.time() >= due:
+            data = sse.keepalive(siblings.state)
+        if data:
+            await send(data)
+            last_sent = loop.time()

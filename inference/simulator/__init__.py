@@ -1,0 +1,1 @@
+"""The production scheduler under a virtual clock: what a policy does to ten thousand chats, in seconds."""

@@ -270,7 +270,7 @@ class Engine:
         """It is parked by recompute: what it had will be computed again."""
         self.ctx.remove(seq.slot)
         self._parking.drop(seq)
-        redo = max(seq.redo, seq.cells)
+        redo = max(seq.redo, seq.swapped, seq.cells)
         seq.cells = seq.swapped = 0
         if self._is_full(seq):
             self._shift(seq)

@@ -93,6 +93,21 @@ class Model:
         self.eog = frozenset(t for t in range(self.n_vocab) if lib.llama_vocab_is_eog(self._vocab, t))
 
     @property
+    def head_sizes(self) -> set[int]:
+        """Dimensions of the keys of one head; those of the layers with a sliding window can be others."""
+        prefix = f"{self._meta('general.architecture')}.attention.key_length"
+        given = self._meta(prefix)
+        heads = lib.llama_model_n_head(self._model)
+        sizes = {int(given) if given else lib.llama_model_n_embd(self._model) // max(heads, 1)}
+        return sizes | {int(size) for size in [self._meta(f"{prefix}_swa")] if size}
+
+    def _meta(self, key: str) -> str:
+        """A value of the file's metadata, "" when it has none."""
+        buffer = ctypes.create_string_buffer(256)
+        n: int = lib.llama_model_meta_val_str(self._model, key.encode(), buffer, 256)
+        return buffer.value.decode() if n >= 0 else ""
+
+    @property
     def chat_template(self) -> str:
         """The Jinja source of the model's chat template, "" when it has none."""
         template = lib.llama_model_chat_template(self._model, None)
@@ -246,9 +261,10 @@ class Context:
         self._memory = lib.llama_get_memory(self._ctx)
         self.n_ctx: int = lib.llama_n_ctx_seq(self._ctx)
         self.n_batch: int = lib.llama_n_batch(self._ctx)
-        self.can_shift: bool = lib.llama_memory_can_shift(self._memory)
+        self.can_shift: bool = lib.llama_memory_can_shift(self._memory) and _can_turn(model, cache_type_k)
         self.exact = exact
         self._scratch = n_seq_max if divisible else -1
+        self._header = self._per_cell = 0  # bytes of a piece
         self.swap: Swap = self._try_swap()
         self.together = exact and self._try_together(n_seq_max)
 
@@ -280,9 +296,15 @@ class Context:
         """Forget `n_discard` tokens after the first `n_keep`; what follows moves up.
 
         The keys are turned only by the next `decode`: until then the state is not to be saved.
+        Raises ModelError when what is left could not be moved together.
         """
         end = n_keep + n_discard
         lib.llama_memory_seq_rm(self._memory, seq_id, n_keep, end)
+        # Saved and loaded, it is as after a park: in cells in the order of the positions, and without what
+        # had left a sliding window. So a park before or after the shift changes nothing.
+        data = self.save(seq_id)
+        if data is not None and not (self.remove(seq_id) and self.load(seq_id, data)):
+            raise ModelError("a context shift lost its cells")
         lib.llama_memory_seq_add(self._memory, seq_id, end, -1, -n_discard)
 
     def cells(self, seq_id: int) -> int:
@@ -294,6 +316,10 @@ class Context:
     def state_size(self, seq_id: int) -> int:
         """Bytes that the whole state takes; 0 when it cannot be saved."""
         return int(lib.llama_state_seq_get_size_ext(self._ctx, seq_id, 0))
+
+    def piece_bound(self, n: int) -> int:
+        """Bytes that a piece of `n` positions takes at most. With a sliding window it may be less."""
+        return self._header + n * self._per_cell
 
     def save(self, seq_id: int) -> State | None:
         """A copy of the whole state; None when it cannot be saved."""
@@ -372,12 +398,22 @@ class Context:
         if first is None or not (self.load_piece(0, first) and self.load_piece(0, second)):
             return False
         again = self.save(0)
+        self._per_cell = (whole.size - second.size) // half
+        self._header = whole.size - n * self._per_cell
         return again is not None and np.array_equal(whole, again)
 
     def close(self) -> None:
         if self._ctx:
             lib.llama_free(self._ctx)
             self._ctx = None
+
+
+def _can_turn(model: Model, cache_type_k: str) -> bool:
+    """Whether llama.cpp can turn keys of that type, which a context shift does. Where not, it crashes."""
+    if cache_type_k in ("f32", "f16"):
+        return True
+    # It has the rotation through which it turns quantised keys only for such heads; for bf16 it has no RoPE.
+    return cache_type_k != "bf16" and {size % 64 for size in model.head_sizes} == {0}
 
 
 def _bytes(data: State) -> Any:

@@ -57,11 +57,13 @@ class Parking:
         if self._ctx.swap == "none":
             return False
         copy = seq.copy or HostCopy()
-        missing = seq.cells - self.piece * len(copy.pieces)
-        if missing > 0:
-            whole = self._ctx.state_size(seq.slot)
-            size = whole * missing // seq.cells
-            self._cell_bytes = whole // seq.cells
+        missing = range(self.piece * len(copy.pieces), seq.cells, self.piece)
+        if missing:
+            if self.piece == UNDIVIDED:
+                size = self._ctx.state_size(seq.slot)
+            else:
+                size = sum(self._ctx.piece_bound(min(self.piece, seq.cells - start)) for start in missing)
+            self._cell_bytes = size // (seq.cells - missing.start)
             for other in residents:
                 if self._fits(size):
                     break

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
+from functools import cache, partial
+from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
@@ -13,6 +16,8 @@ from inference.engine.sampling import Sampler
 from inference.engine.sequence import Sequence
 from inference.engine.text import TextAssembler
 from inference.messages import SamplingParams, Token
+
+from . import tiny
 
 KNIGHT = "Once upon a time there was a brave knight who"
 FOX = "The quick brown fox jumps over the lazy dog and"
@@ -28,20 +33,56 @@ def context(model: Model) -> Iterator[Context]:
     context.close()
 
 
+@pytest.fixture(scope="session")
+def tiny_context(tmp_path_factory: pytest.TempPathFactory, model: Model) -> Iterator[Callable[..., Context]]:
+    """tiny_context(kind="llama", cache_type="f16"): 1024 cells and 4 slots over a model of that kind."""
+    folder = tmp_path_factory.mktemp("tiny")
+
+    @cache
+    def load(kind: tiny.Kind) -> Model:
+        path = folder / f"{kind}.gguf"
+        tiny.write(path, Path(model.path), kind)
+        return Model(str(path))
+
+    with ExitStack() as open_ones:
+
+        @cache
+        def make(kind: tiny.Kind = "llama", cache_type: str = "f16") -> Context:
+            types = {"cache_type_k": cache_type, "cache_type_v": cache_type, "flash_attn": "on"}
+            context = Context(load(kind), n_ctx=1024, n_seq_max=4, n_batch=256, n_threads=1, **types)  # type: ignore[arg-type]
+            return open_ones.enter_context(closing(context))
+
+        yield make
+
+
 @pytest.fixture
-def make_engine(context: Context) -> Iterator[Callable[..., Engine]]:
-    """make_engine(n_cells, n_slots=4, **kwargs); whatever it still holds at the end is released."""
+def engine_over() -> Iterator[Callable[..., Engine]]:
+    """engine_over(context, n_cells, n_slots=4, **kwargs); what it still holds at the end is released."""
     made: list[Engine] = []
 
-    def make(n_cells: int, n_slots: int = 4, **kwargs: object) -> Engine:
-        engine = Engine(context, n_cells=n_cells, n_slots=n_slots, n_ctx_seq=n_cells, **kwargs)  # type: ignore[arg-type]
-        made.append(engine)
-        return engine
+    def make(context: Context, n_cells: int, n_slots: int = 4, **kwargs: Any) -> Engine:
+        kwargs = {"n_ctx_seq": n_cells, **kwargs}
+        made.append(Engine(context, n_cells=n_cells, n_slots=n_slots, **kwargs))
+        return made[-1]
 
     yield make
     for engine in made:
         for seq in list(engine.everyone()):
             engine.cancel(seq.id)
+
+
+@pytest.fixture
+def make_engine(context: Context, engine_over: Callable[..., Engine]) -> Callable[..., Engine]:
+    """make_engine(n_cells, n_slots=4, **kwargs) over the real model."""
+    return partial(engine_over, context)
+
+
+@pytest.fixture
+def make_tiny_engine(
+    tiny_context: Callable[..., Context], engine_over: Callable[..., Engine]
+) -> Callable[..., Engine]:
+    """make_tiny_engine(n_cells, n_slots=4, **kwargs): where any model will do."""
+    return partial(engine_over, tiny_context())
 
 
 E = TypeVar("E")

@@ -45,18 +45,18 @@ def test_notices_come_in_pairs(make_engine: Make) -> None:
 
 
 def test_two_that_do_not_fit_together_both_finish_in_full(make_engine: Make) -> None:
-    run = Run(make_engine(256))
-    seqs = [run.add(KNIGHT, 160), run.add(FOX, 160)]
+    run = Run(make_engine(128))
+    seqs = [run.add(KNIGHT, 80), run.add(FOX, 80)]
     run.finish()
     for seq in seqs:
-        assert seq.generated == 160
+        assert seq.generated == 80
         assert run.events[seq.id][-1].truncated is False
     assert sum(len(run.of(s, Preempted)) for s in seqs) >= 1
     assert sum(len(run.of(s, Preempted)) for s in seqs) == sum(len(run.of(s, Resumed)) for s in seqs)
 
 
-def test_a_prompt_that_finds_no_room_is_parked_before_its_first_token(make_engine: Make) -> None:
-    run = Run(make_engine(256))
+def test_a_prompt_that_finds_no_room_is_parked_before_its_first_token(make_tiny_engine: Make) -> None:
+    run = Run(make_tiny_engine(256))
     first = run.add(KNIGHT, 120)
     run.step()
     second = run.add(" ".join([FOX] * 24), 8)
@@ -68,8 +68,8 @@ def test_a_prompt_that_finds_no_room_is_parked_before_its_first_token(make_engin
     assert (first.generated, second.generated) == (120, 8)
 
 
-def test_parked_bytes_are_what_is_held_and_end_at_nothing(make_engine: Make) -> None:
-    engine = make_engine(256)
+def test_parked_bytes_are_what_is_held_and_end_at_nothing(make_tiny_engine: Make) -> None:
+    engine = make_tiny_engine(256)
     run = Run(engine)
     run.add(KNIGHT, 160)
     run.add(FOX, 160)
@@ -85,18 +85,18 @@ def test_parked_bytes_are_what_is_held_and_end_at_nothing(make_engine: Make) -> 
 
 
 def test_beyond_the_ram_budget_a_park_is_by_recompute_and_the_text_goes_on(make_engine: Make) -> None:
-    run = Run(make_engine(256, preempt_ram=1000))
-    seqs = [run.add(KNIGHT, 160), run.add(FOX, 160)]
+    run = Run(make_engine(128, preempt_ram=1000))
+    seqs = [run.add(KNIGHT, 80), run.add(FOX, 80)]
     run.finish()
     parks = [e for s in seqs for e in run.of(s, Preempted)]
     assert {e.method for e in parks} == {"recompute"}
-    assert all(s.generated == 160 for s in seqs)
+    assert all(s.generated == 80 for s in seqs)
     assert [run.events[s.id][-1].prompt_tokens for s in seqs] == [s.n_prompt for s in seqs]
 
 
 def test_without_ram_for_parks_only_the_request_that_cannot_go_on_fails(make_engine: Make) -> None:
-    run = Run(make_engine(256, preempt_ram=0))
-    seqs = [run.add(KNIGHT, 160), run.add(FOX, 160)]
+    run = Run(make_engine(128, preempt_ram=0))
+    seqs = [run.add(KNIGHT, 80), run.add(FOX, 80)]
     run.finish()
     ends = sorted(run.events[s.id][-1].kind for s in seqs)
     assert ends == ["failed", "finished"]
@@ -108,10 +108,10 @@ def test_when_decode_finds_no_cells_a_victim_is_parked_and_nobody_ends(model: Mo
     context = Context(model, n_ctx=256, n_seq_max=2, n_batch=256)
     engine = Engine(context, n_cells=256, n_slots=2, n_ctx_seq=256, plan_ahead=False)
     run = Run(engine)
-    seqs = [run.add(KNIGHT, 160), run.add(FOX, 160)]
+    seqs = [run.add(" ".join([p] * 9), 60) for p in (KNIGHT, FOX)]
     run.finish()
     context.close()
-    assert all(isinstance(run.events[s.id][-1], Finished) and s.generated == 160 for s in seqs)
+    assert all(isinstance(run.events[s.id][-1], Finished) and s.generated == 60 for s in seqs)
     assert "decode" in {e.cause for s in seqs for e in run.of(s, Preempted)}
 
 
@@ -146,8 +146,8 @@ def test_a_cancel_frees_everything_in_every_state(make_engine: Make, context: Co
         assert context.state_size(slot) < 100  # an empty sequence is a header
 
 
-def test_a_cancelled_parked_sequence_releases_its_saved_state(make_engine: Make) -> None:
-    engine = make_engine(256)
+def test_a_cancelled_parked_sequence_releases_its_saved_state(make_tiny_engine: Make) -> None:
+    engine = make_tiny_engine(256)
     run = Run(engine)
     run.add(KNIGHT, 160)
     run.add(FOX, 160)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Literal
 
 import numpy as np
@@ -265,8 +266,11 @@ class Context:
         self.exact = exact
         self._scratch = n_seq_max if divisible else -1
         self._header = self._per_cell = 0  # bytes of a piece
-        self.swap: Swap = self._try_swap()
-        self.together = exact and self._try_together(n_seq_max)
+        # In a thread that ends: the OpenMP threads of one that lives on would count for too many for the
+        # cores, and then those of the decode thread would sleep at each barrier.
+        with ThreadPoolExecutor(1) as thread:
+            self.swap: Swap = thread.submit(self._try_swap).result()
+            self.together = exact and thread.submit(self._try_together, n_seq_max).result()
 
     @property
     def handle(self) -> Any:

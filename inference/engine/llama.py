@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 # Read when libgomp is loaded. Its default is to spin so long at each barrier that two busy processes on
 # the same cores bring each other to a stop; this many rounds cost nothing when the cores are ours alone.
-os.environ.setdefault("GOMP_SPINCOUNT", "5000")
+os.environ.setdefault("GOMP_SPINCOUNT", "10000")
 
 import llama_cpp as lib
 
@@ -264,6 +264,7 @@ class Context:
         self.n_batch: int = lib.llama_n_batch(self._ctx)
         self.can_shift: bool = lib.llama_memory_can_shift(self._memory) and _can_turn(model, cache_type_k)
         self.exact = exact
+        self._row = ctypes.c_float * model.n_vocab
         self._scratch = n_seq_max if divisible else -1
         self._header = self._per_cell = 0  # bytes of a piece
         # In a thread that ends: the OpenMP threads of one that lives on would count for too many for the
@@ -290,7 +291,8 @@ class Context:
     def logits(self, index: int) -> npt.NDArray[np.float32]:
         """The logits of one batch index, n_vocab floats; valid until the next decode."""
         pointer = lib.llama_get_logits_ith(self._ctx, index)
-        return np.ctypeslib.as_array(pointer, (self.model.n_vocab,))
+        row: Any = self._row.from_address(ctypes.addressof(pointer.contents))
+        return np.frombuffer(row, np.float32)
 
     def remove(self, seq_id: int, start: int = -1) -> bool:
         """Release the cells of a sequence from position `start` on. False: the model cannot do that."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 
 import llama_cpp as lib
+import numpy as np
 
 from inference.messages import SamplingParams
 
@@ -21,7 +22,9 @@ class Sampler:
         penalised = params.repeat_last_n != 0 and (
             params.repeat_penalty != 1.0 or params.frequency_penalty != 0.0 or params.presence_penalty != 0.0
         )
-        self._argmax = params.temperature <= 0 and not biases and not penalised
+        self._argmax = params.temperature <= 0 and not penalised
+        self._biased = np.array([b.token for b in biases], np.intp)
+        self._bias = np.array([b.bias for b in biases], np.float32)
         if biases:
             array = (lib.llama_logit_bias * len(biases))(*biases)
             self._add(lib.llama_sampler_init_logit_bias(model.n_vocab, len(biases), array))
@@ -62,7 +65,10 @@ class Sampler:
     def sample(self, ctx: Context, index: int) -> int:
         """Choose, and account for, the next token after batch index `index`."""
         if self._argmax:  # the same token as the greedy sampler's, without its copy of the vocabulary
-            return int(ctx.logits(index).argmax())
+            logits = ctx.logits(index)
+            if self._bias.size:
+                logits[self._biased] += self._bias  # in llama.cpp's buffer, which the next decode fills anew
+            return int(logits.argmax())
         return int(lib.llama_sampler_sample(self._chain, ctx.handle, index))
 
     def close(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -102,11 +103,16 @@ def test_a_repeat_penalty_changes_a_repeating_text(make_engine: Make) -> None:
     assert a.tokens != b.tokens
 
 
-def test_argmax_and_the_native_greedy_sampler_choose_the_same(make_engine: Make) -> None:
-    a = Run(make_engine(512)).finish_one(FISHER, 30)
-    # A bias of nothing sends the same request through llama.cpp's own chain.
-    native = SamplingParams(temperature=0, ignore_eos=True, logit_bias=((5, 0.0),))
-    b = Run(make_engine(512)).finish_one(FISHER, 30, native)
+@pytest.mark.parametrize(
+    "bias", [(), ((260, -5.0), (" the", 2.5), (30, float("-inf")))], ids=["plain", "biased"]
+)
+def test_argmax_and_the_native_greedy_sampler_choose_the_same(
+    make_engine: Make, bias: tuple[tuple[int | str, float], ...]
+) -> None:
+    ours = SamplingParams(temperature=0, ignore_eos=True, logit_bias=bias)
+    a = Run(make_engine(512)).finish_one(FISHER, 30, ours)
+    # A penalty of nothing sends the same request through llama.cpp's own chain.
+    b = Run(make_engine(512)).finish_one(FISHER, 30, replace(ours, presence_penalty=1e-9))
     assert a.tokens == b.tokens
 
 

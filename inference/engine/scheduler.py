@@ -343,8 +343,10 @@ def _share(pool: Pool[S], out: Plan[S], residents: list[S]) -> None:
     if len(residents) == 1:
         # Alone, a prompt is always cut at the same places, so that its text does not depend on timing.
         wanted = pool.lone_chunk - prompts[0].cells % pool.lone_chunk
-    else:
+    elif out.compute:
         wanted = pool.prefill_tokens
+    else:  # nobody's next token waits for the step
+        wanted = max(pool.prefill_tokens, pool.lone_chunk)
     budget = min(wanted, pool.step_tokens - len(out.compute), free)
     prompts.sort(key=lambda s: s.pending)
     for i, s in enumerate(prompts):

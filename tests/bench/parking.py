@@ -65,18 +65,20 @@ def _run(engine: Engine, chats: list[Sequence]) -> float:
 
 
 def _gap(ctx: Context) -> float:
-    """The worst step of a decoding neighbour while a long chat leaves, in its steps just before."""
+    """The worst step of a decoding neighbour while a long chat leaves, in its steps just after."""
     engine = _engine(ctx)
     long, neighbour = _chat(ctx, 1, LONG, 1000), _chat(ctx, 2, 20, 1000)
     for chat in (long, neighbour):
         engine.add(chat)
     while not (long.decoding and neighbour.decoding):
         engine.step()
-    ordinary = statistics.median(_timed(engine) for _ in range(20))
+    for _ in range(20):  # so that the engine knows how long a step takes
+        engine.step()
     engine.hold(long.id)
     worst = 0.0
     while engine.leaving:
         worst = max(worst, _timed(engine))
+    ordinary = statistics.median(_timed(engine) for _ in range(20))
     for chat in (long, neighbour):
         engine.cancel(chat.id)
     return worst / ordinary

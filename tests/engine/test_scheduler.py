@@ -402,3 +402,10 @@ def test_under_pressure_the_lowest_priority_goes_even_if_it_has_the_most_cells()
     low, a, b = Seq("low", 300, priority=1), Seq("a", 120), Seq("b", 92)
     assert victim([low, a, b]) is low
     assert victim([a, b]) is b
+
+
+def test_prompts_that_keep_nobodys_next_token_waiting_take_as_much_as_a_lone_one() -> None:
+    a, b = prompt("a", 300), prompt("b", 300)
+    assert plan(pool([a, b], n_cells=1024)).compute == [(a, 64), (b, 64)]
+    c = Seq("c", 10)
+    assert plan(pool([a, b, c], n_cells=1024)).compute == [(c, 1), (a, 20), (b, 20)]

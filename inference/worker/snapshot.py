@@ -50,8 +50,8 @@ class Snapshots:
             ],
             "counters": counters,
             "moves": {
-                name: [[cause, method, n] for (cause, method), n in counted[name].items()]
-                for name in ("parks", "resumes")
+                name: [[cause, method, n] for (cause, method), n in moves.items()]
+                for name, moves in (("parks", engine.counters.parks), ("resumes", engine.counters.resumes))
             },
             "histograms": {
                 name: counted[name] for name in ("parked_seconds", "copy_out_seconds", "copy_in_seconds")

@@ -352,7 +352,11 @@ class Engine:
     def _copy_back(self, seq: Sequence) -> None:
         started = self.clock()
         if not self._parking.back(seq):
-            self._park(seq, seq.cause)
+            if self.used_cells > seq.cells:
+                self._park(seq, seq.cause)
+            else:  # there is nobody whose cells could be waited for
+                self._drop_cells(seq)
+                self._tell_resumed(seq)
             return
         seq.copy_s += self.clock() - started
         if seq.cells == seq.swapped:

@@ -3,6 +3,7 @@
     python -m tests.bench --peer PATH      PATH is a llama-server built from the same llama.cpp sources
     python -m tests.bench                  without a peer: the product's own figures only
     python -m tests.bench --only parking   what parking costs, in the engine alone
+    python -m tests.bench --only exactness whether parks change a token (minutes; only when asked for)
 
 Prints a table of medians and ratios. It asserts nothing: a shared machine decides too much.
 """
@@ -21,7 +22,7 @@ from collections.abc import Callable
 from inference.options import Options
 from inference.serve.model_files import resolve
 
-from . import client, parking, servers
+from . import client, exactness, parking, servers
 
 PROMPTS = [
     "Once upon a time there was a brave knight who",
@@ -82,6 +83,8 @@ def main() -> None:
     ]
     if not args.only or "parking" in args.only:
         parking.report(str(resolve(Options.from_env())), args.threads, args.rounds)
+    if args.only and "exactness" in args.only:
+        exactness.report(str(resolve(Options.from_env())), args.threads)
     if args.only:
         measurements = [m for m in measurements if args.only in m[0]]
     if not measurements:

@@ -18,7 +18,10 @@ from typing import Any, NamedTuple, NoReturn
 from .ignored_flags import NO_VALUE, ONE_VALUE, OPTIONAL_VALUE, TWO_VALUES
 
 VERSION = "0.1.0"
-CACHE_TYPES = ("f32", "f16", "bf16", "q8_0", "q4_0", "q4_1", "iq4_nl", "q5_0", "q5_1")
+CACHE_TYPES = {  # of the KV cache, and the bits that a value takes
+    "f32": 32.0, "f16": 16.0, "bf16": 16.0, "q8_0": 8.5, "q5_1": 6.0, "q5_0": 5.5, "q4_1": 5.0, "q4_0": 4.5,
+    "iq4_nl": 4.5,
+}  # fmt: skip
 DEFAULT_DATA_DIR = Path(__file__).resolve().parent.parent / "var"
 
 

@@ -8,7 +8,16 @@ from pathlib import Path
 import pytest
 
 from inference.ignored_flags import NO_VALUE, ONE_VALUE, OPTIONAL_VALUE, TWO_VALUES
-from inference.options import DEFAULT_DATA_DIR, FLAGS, VERSION, HelpWanted, OptionError, Options, parse
+from inference.options import (
+    CACHE_TYPES,
+    DEFAULT_DATA_DIR,
+    FLAGS,
+    VERSION,
+    HelpWanted,
+    OptionError,
+    Options,
+    parse,
+)
 
 
 def refusal(*argv: str, **environ: str) -> str:
@@ -52,6 +61,13 @@ def test_without_flags_and_variables_the_defaults_hold():
         (["--metrics"], "metrics", True),
         (["--sse-ping-interval", "-1"], "sse_ping_interval", -1.0),
         (["--preempt-ram", "16"], "preempt_ram", 16),
+        (["--rotate-after", "0.5"], "rotate_after", 0.5),
+        (["--context-shift"], "context_shift", True),
+        (["--context-shift", "--no-context-shift"], "context_shift", False),
+        (["--keep", "-1"], "keep", -1),
+        (["-ctk", "q8_0"], "cache_type_k", "q8_0"),
+        (["--cache-type-v", "q4_1"], "cache_type_v", "q4_1"),
+        (["--exact"], "exact", True),
         (["--preempt-every", "8"], "preempt_every", 8),
         (["--allow-anonymous"], "allow_anonymous", True),
         (["-c", "1", "-c", "2"], "ctx_size", 2),
@@ -74,6 +90,11 @@ def test_a_flag_sets_its_field(argv, field, value):
         ("LLAMA_ARG_NO_ENDPOINT_SLOTS", "1", "slots", False),
         ("LLAMA_ARG_ENDPOINT_METRICS", "1", "metrics", True),
         ("LLAMA_ARG_PREEMPT_RAM", "1", "preempt_ram", 1),
+        ("LLAMA_ARG_ROTATE_AFTER", "0", "rotate_after", 0.0),
+        ("LLAMA_ARG_CONTEXT_SHIFT", "1", "context_shift", True),
+        ("LLAMA_ARG_CACHE_TYPE_K", "bf16", "cache_type_k", "bf16"),
+        ("LLAMA_ARG_CACHE_TYPE_V", "f32", "cache_type_v", "f32"),
+        ("LLAMA_ARG_EXACT", "on", "exact", True),
         ("LLAMA_SERVER_PREEMPT_EVERY", "8", "preempt_every", 8),
         ("BERTH_DATA_DIR", "/d", "data_dir", Path("/d")),
         ("LLAMA_ARG_PORT", "", "port", 8000),
@@ -112,6 +133,11 @@ def test_a_micro_batch_is_never_bigger_than_a_batch():
         (["--temp", "nan"], "--temp/--temperature: 'nan' is not a finite number"),
         (["--temp", "-0.5"], "--temp/--temperature: -0.5 is negative; 0 means greedy"),
         (["--sse-ping-interval", "0"], "--sse-ping-interval: 0 is neither seconds above 0 nor -1 (off)"),
+        (["--rotate-after", "soon"], "--rotate-after: 'soon' is not a number"),
+        (["--rotate-after", "-1"], "--rotate-after: -1 is negative; 0 means never"),
+        (["--preempt-ram", "much"], "--preempt-ram: 'much' is not a whole number"),
+        (["-ctk", "q9"], "-ctk/--cache-type-k: 'q9' is none of " + ", ".join(CACHE_TYPES)),
+        (["--exact", "-fa", "on"], "--exact does without flash attention; leave --flash-attn on away"),
         (["-fa", "maybe"], "-fa/--flash-attn: 'maybe' is neither on nor off"),
         (["--host", "a,b"], "--host: 'a,b' is not one address or host name to listen on"),
         (["--api-key", ","], "--api-key: the key is empty"),

@@ -14,13 +14,14 @@ import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from inference.models import ApiKey
 from inference.options import Options
-from inference.serve import checks, database, embedded_redis, model_files
+from inference.serve import CannotStart, checks, database, embedded_redis, model_files
 
 ROOT = Path(__file__).resolve().parent.parent
 PATIENCE = 60.0  # seconds after which a test gives up
@@ -174,6 +175,19 @@ def test_a_corrupt_model_is_refused(tmp_path):
     assert (
         refused(*flags) == f"the model {tmp_path / 'half.gguf'} is corrupt (its end is missing); get it again"
     )
+
+
+def test_memory_is_counted_for_the_cache_types_and_for_each_exact_slot(monkeypatch):
+    monkeypatch.setattr(checks, "free_memory", lambda: 1 << 30)
+    model = model_files.resolve(Options())
+    plain = Options(ctx_size=20_000, gpu_layers=0)
+    checks.memory(plain, model)
+    with pytest.raises(CannotStart, match="lower --ctx-size to"):
+        checks.memory(replace(plain, exact=True), model)
+    checks.memory(replace(plain, exact=True, cache_type_k="q4_0", cache_type_v="q4_0"), model)
+    with pytest.raises(CannotStart):
+        checks.memory(replace(plain, ctx_size=40_000), model)
+    checks.memory(replace(plain, ctx_size=40_000, cache_type_k="q8_0", cache_type_v="q8_0"), model)
 
 
 def test_too_little_memory_is_refused_with_the_size_that_would_fit(tmp_path):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import redis
 
-from inference.options import Options
+from inference.options import CACHE_TYPES, Options
 
 from . import CannotStart, gguf
 
@@ -83,7 +83,10 @@ def memory(options: Options, model: Path) -> None:
     """The model, its KV pool and its scratch space fit into what is free. Not where a GPU holds them."""
     shape = gguf.read_shape(model)
     cells = options.ctx_size or shape.n_ctx_train
-    size, pool = model.stat().st_size, cells * shape.kv_bytes
+    bits = (CACHE_TYPES[options.cache_type_k] + CACHE_TYPES[options.cache_type_v]) / 2
+    # With --exact each slot has all the cells.
+    cell = int(shape.kv_bytes * bits / 16) * (options.parallel if options.exact else 1)
+    size, pool = model.stat().st_size, cells * cell
     scratch = options.ubatch_size * shape.n_vocab * 4  # the logits of a micro-batch
     free = free_memory()
     if free is None or size + pool + scratch <= free or (options.gpu_layers and _has_gpu()):
@@ -92,7 +95,7 @@ def memory(options: Options, model: Path) -> None:
     if size + scratch > free:
         advice = "give a smaller model with --model"
     else:
-        advice = f"lower --ctx-size to {(free - size - scratch) // shape.kv_bytes // 256 * 256} or less"
+        advice = f"lower --ctx-size to {(free - size - scratch) // cell // 256 * 256} or less"
     raise CannotStart(
         f"too little memory: {model.name} with {cells} cells needs {needed} MiB and "
         f"{free >> 20} MiB are free; {advice}"

@@ -13,8 +13,8 @@ INTERVALS = range(1, 65)
 PROMPTS_EACH = 2  # of each interval, with both ways of sampling
 N_TOKENS = 66
 TOPICS = (
-    "rain", "a lighthouse", "bread", "the moon", "a chess game", "an old train", "bees", "a lost letter", "glass",
-    "winter", "a market", "the sea", "a clock",
+    "rain", "a lighthouse", "bread", "the moon", "a chess game", "an old train", "bees", "a lost letter",
+    "glass", "winter", "a market", "the sea", "a clock",
 )  # fmt: skip
 TASKS = (
     "Explain {} to a child.",

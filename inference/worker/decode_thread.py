@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import threading
 import time
@@ -39,6 +40,7 @@ class DecodeThread(threading.Thread):
         self._shown_transfers = 0
         self._awaited = True
         self._has_events = asyncio.Event()
+        self._urgent = asyncio.Event()  # among the events is one that is no token
         self.has_snapshot = asyncio.Event()
         self.error: BaseException | None = None
         self.ended = asyncio.Event()
@@ -50,6 +52,7 @@ class DecodeThread(threading.Thread):
         with self._out_lock:
             self._out.append((seq_id, event))
         self._has_events.set()
+        self._urgent.set()
 
     def add(self, seq: Sequence) -> None:
         self._put(seq)
@@ -76,11 +79,18 @@ class DecodeThread(threading.Thread):
             self._has_events.clear()
         return out
 
+    async def gather(self, seconds: float) -> None:
+        """Let tokens gather for so long, or until something else happens that is to be told at once."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._urgent.wait()
+
     def take_events(self) -> list[Emitted]:
         """What happened since the last call; waits for nothing."""
         with self._out_lock:
             out, self._out = self._out, []
             self._awaited = not out
+            self._urgent.clear()
         return out
 
     def take_snapshot(self) -> dict[str, Any]:
@@ -131,7 +141,9 @@ class DecodeThread(threading.Thread):
                 awaited, self._awaited = self._awaited, False
             if awaited:  # a wake-up for each step would cost more than the publishing
                 self._loop.call_soon_threadsafe(self._has_events.set)
-            picture = picture or any(type(event) is not Token for _, event in events)
+            if any(type(event) is not Token for _, event in events):
+                picture = True
+                self._loop.call_soon_threadsafe(self._urgent.set)
         now = time.monotonic()
         transfers = self._engine.n_transfers
         if picture or transfers != self._shown_transfers or now - self._snapshot_at >= SNAPSHOT_EVERY_S:

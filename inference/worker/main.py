@@ -46,9 +46,10 @@ logger = logging.getLogger(__name__)
 
 CANNOT_START = 78  # EX_CONFIG: the reason was printed, a restart would not help
 LONG_TEXT = 20_000  # characters from which tokenising leaves the asyncio thread
-# Tokens gather so long after some were published: twenty messages a second read as a steady stream, and
-# each message spared is a millisecond of CPU on its way, which the decode step would have felt.
-GATHER_S = 0.048
+# Tokens, and nothing else, gather so long after some were published: fifteen messages a second read as a
+# steady stream, and each message spared is a millisecond of CPU, which a decode step on the CPU feels.
+GPU_GATHER_S = 0.04
+CPU_GATHER_S = 0.064
 GPU_LONE_CHUNK = 512
 CPU_LONE_CHUNK = 128
 
@@ -133,6 +134,7 @@ class Worker:
             context_shift=options.context_shift,
             preempt_every=options.preempt_every,
         )
+        self._gather_s = GPU_GATHER_S if model.on_gpu else CPU_GATHER_S
         template = ChatTemplate(model.chat_template, bos=model.bos, eos=model.eos)
         self._intake = Intake(model, template, self._n_ctx_seq)
         self._about: dict[str, Any] = {
@@ -254,7 +256,7 @@ class Worker:
             events = await self._thread.events()
             await self._send(events)
             if any(type(event) is Token for _, event in events):
-                await asyncio.sleep(GATHER_S)
+                await self._thread.gather(self._gather_s)
 
     async def _send(self, events: list[tuple[str, Event]]) -> None:
         """Number the events, write and publish them, and close the books of those that are over.

@@ -37,6 +37,18 @@ def prepare(command: str, flags: list[str]) -> list[str]:
     return names or []
 
 
+def take_data_dir(flags: list[str]) -> list[str]:
+    """Obey the `--data-dir` of a command of Django's or of the project's other ones; the other flags."""
+    for i, flag in enumerate(flags):
+        name, _, value = flag.partition("=")
+        if name == "--data-dir":
+            given = [value] if "=" in flag else flags[i + 1 : i + 2]
+            options = parse(["--data-dir", *given], {}, "serve")
+            os.environ["BERTH_DATA_DIR"] = str(options.data_dir)
+            return flags[:i] + flags[i + (1 if "=" in flag else 2) :]
+    return flags
+
+
 def main(argv: list[str]) -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "project.settings")
     if argv[1:2] == ["help"] and len(argv) == 3 and argv[2] in OWN:
@@ -49,6 +61,7 @@ def main(argv: list[str]) -> None:
         if command in OWN:
             argv = [*argv[:2], *prepare(command, argv[2:])]
         else:
+            argv = [*argv[:2], *take_data_dir(argv[2:])]
             Options.from_env()
     except HelpWanted as wanted:
         print(wanted, end="")

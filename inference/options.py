@@ -405,6 +405,12 @@ def _build(given: Mapping[str, Any], environ: Mapping[str, str]) -> Options:
     values["ubatch_size"] = min(ubatch or batch, batch)
     if values["exact"] and values["flash_attn"] == "on":
         raise OptionError("--exact does without flash attention; leave --flash-attn on away")
+    if CACHE_TYPES[values["cache_type_v"]] < 16 and (values["exact"] or values["flash_attn"] == "off"):
+        without = "--exact" if values["exact"] else "--flash-attn off"
+        raise OptionError(
+            f"--cache-type-v {values['cache_type_v']} needs flash attention, which {without} does without; "
+            "leave one of the two away"
+        )
     return Options(**values, api_keys=tuple(dict.fromkeys(keys)))
 
 

@@ -138,6 +138,11 @@ def test_a_micro_batch_is_never_bigger_than_a_batch():
         (["--preempt-ram", "much"], "--preempt-ram: 'much' is not a whole number"),
         (["-ctk", "q9"], "-ctk/--cache-type-k: 'q9' is none of " + ", ".join(CACHE_TYPES)),
         (["--exact", "-fa", "on"], "--exact does without flash attention; leave --flash-attn on away"),
+        (["--exact", "-ctv", "q8_0"],
+         "--cache-type-v q8_0 needs flash attention, which --exact does without; leave one of the two away"),
+        (["-fa", "off", "-ctv", "q4_0"],
+         "--cache-type-v q4_0 needs flash attention, which --flash-attn off does without; "
+         "leave one of the two away"),
         (["-fa", "maybe"], "-fa/--flash-attn: 'maybe' is neither on nor off"),
         (["--host", "a,b"], "--host: 'a,b' is not one address or host name to listen on"),
         (["--api-key", ","], "--api-key: the key is empty"),

@@ -163,6 +163,22 @@ def test_a_port_in_use_is_refused(tmp_path):
     assert line == f"port {port} on 127.0.0.1 is in use; stop what uses it, or choose another with --port"
 
 
+def test_a_key_can_be_made_in_a_data_directory_before_its_first_start(tmp_path):
+    command = [
+        sys.executable,
+        "manage.py",
+        "create_api_key",
+        "--name",
+        "first",
+        "--data-dir",
+        str(tmp_path / "new"),
+    ]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("sk-berth-")
+    assert (tmp_path / "new" / "db.sqlite3").exists()
+
+
 def test_a_missing_model_is_refused(tmp_path):
     line = refused("--data-dir", str(tmp_path), "--port", str(free_port()), "--model", "/no.gguf")
     assert line == "there is no model file /no.gguf; give one with --model, or leave --model out"

@@ -48,6 +48,9 @@ class _Workers(Collector):
     def collect(self) -> Iterator[Metric]:
         for name, text in _COUNTERS.items():
             yield CounterMetricFamily(f"llamacpp:{name}", text, value=self._counter(name))
+        rotations = [n for s in self._snapshots for cause, _, n in s["moves"]["parks"] if cause == "rotation"]
+        text = "Parks that gave the head of those who wait a place."
+        yield CounterMetricFamily("llamacpp:rotations", text, value=sum(rotations))
         for name, text, value in self._gauges():
             yield GaugeMetricFamily(f"llamacpp:{name}", text, value=value)
         for name, text in _MOVES.items():
@@ -105,10 +108,12 @@ class _Workers(Collector):
             "Bytes of host RAM that resumed sequences keep for their next park.",
             total("preempt_ram_kept_bytes"),
         )
-        rotations = sum(n for s in snapshots for cause, _, n in s["moves"]["parks"] if cause == "rotation")
-        yield "n_rotations", "Parks that gave the head of those who wait a place.", rotations
+        held = sum(bool(chat.get("held")) for s in snapshots for chat in s["parked"])
+        yield "requests_held", "Parked requests that an operator holds.", held
         now = time.time()
-        waits = [now - w["since"] for s in snapshots for w in (*s["parked"], *s["queue"])]
+        waits = [
+            now - w["since"] for s in snapshots for w in (*s["parked"], *s["queue"]) if not w.get("held")
+        ]
         yield "longest_wait_seconds", "The longest current wait for a place.", max(waits, default=0.0)
 
     def _counter(self, name: str) -> float:

@@ -40,7 +40,8 @@ ONE = {
     "copied_out_bytes_total": 9000,
     "copied_in_bytes_total": 8000,
     "context_shifts_total": 0,
-    "n_rotations": 1,
+    "rotations_total": 1,
+    "requests_held": 0,
     "parked_seconds_count": 3,
     "parked_seconds_sum": 4.5,
     "copy_out_seconds_count": 0,
@@ -68,6 +69,12 @@ def test_times_parked_are_a_cumulative_histogram():
         ("5.0",): 6,
         ("+Inf",): 6,
     }
+
+
+def test_a_chat_that_is_held_waits_for_no_place():
+    parked = [chat | {"held": True, "since": 0.0} for chat in snapshot()["parked"]]
+    found = values([snapshot(parked=parked, queue=[])])
+    assert (found["requests_held"], found["requests_preempted"], found["longest_wait_seconds"]) == (1, 1, 0)
 
 
 def test_workers_are_summed_and_averages_are_weighed():

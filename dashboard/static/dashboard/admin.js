@@ -29,7 +29,7 @@ function match(parent, items, name, fill) {
 
 function fillSlot(element, slot) {
   put(element, "id", slot.id);
-  put(element, "state", slot.state).className = `berth-badge berth-${slot.state}`;
+  put(element, "state", slot.held ? "held" : slot.state).className = `berth-badge berth-${slot.state}`;
   put(element, "owner", slot.owner ?? "");
   put(element, "cells", slot.cells);
 }
@@ -37,6 +37,7 @@ function fillSlot(element, slot) {
 function fillParked(element, chat) {
   put(element, "owner", chat.owner);
   put(element, "cells", chat.cells);
+  put(element, "held", chat.held ? "held" : "");
   element.querySelector("[data-since]").dataset.since = chat.since;
 }
 

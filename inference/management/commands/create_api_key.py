@@ -6,6 +6,7 @@ from argparse import ArgumentTypeError
 from typing import Any
 
 from django.contrib.auth.models import User
+from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from inference.auth import create_key
@@ -42,6 +43,7 @@ class Command(BaseCommand):
     def handle(
         self, *args: Any, name: str, user: str | None, max_priority: int | None, **options: Any
     ) -> None:
+        call_command("migrate", verbosity=0)  # a key can be made before the first start, which may need it
         try:
             owner = User.objects.get_by_natural_key(user) if user else None
         except User.DoesNotExist:

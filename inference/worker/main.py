@@ -17,6 +17,7 @@ from typing import Any
 from inference.broker import connect, occupancy
 from inference.broker.control import ControlReader
 from inference.broker.jobs import JobReader
+from inference.broker.listeners import LOOK_EVERY_S, Listeners
 from inference.broker.publisher import Publisher
 from inference.engine.engine import Engine
 from inference.engine.llama import Context, Model, ModelError
@@ -163,6 +164,7 @@ class Worker:
         self._jobs = JobReader(self.id)
         self._control = ControlReader()
         self._publisher = Publisher(self.id)
+        self._listeners = Listeners()
 
     async def run(self) -> int:
         """Serve until SIGTERM or SIGINT (0), or until the decode thread dies (1)."""
@@ -178,7 +180,13 @@ class Worker:
                     self._engine.n_slots)  # fmt: skip
         tasks = [
             asyncio.create_task(forever())
-            for forever in (self._take_jobs, self._obey, self._publish, self._show)
+            for forever in (
+                self._take_jobs,
+                self._obey,
+                self._publish,
+                self._show,
+                self._cancel_deserted,
+            )
         ]
         watched = [asyncio.create_task(stop.wait()), asyncio.create_task(self._thread.ended.wait()), *tasks]
         await asyncio.wait(watched, return_when=asyncio.FIRST_COMPLETED)
@@ -208,6 +216,8 @@ class Worker:
             taken = [(CANCELLED_UNSEEN, None)]
         ids = sibling_ids(job.id, len(taken))
         self._siblings.add(job.id, ids)
+        if job.reply_to:
+            self._listeners.add(job.id, job.reply_to)
         for id, (event, _) in zip(ids, taken, strict=True):
             if job.reply_to:
                 self._publisher.route(id, job.reply_to)
@@ -274,9 +284,20 @@ class Worker:
                 del self._numbers[generation]
                 if job_id := self._siblings.end(generation):
                     over.append(job_id)
+                    self._listeners.discard(job_id)
         await self._publisher.publish(batch)
         if over:
             await self._jobs.ack(over)
+
+    async def _cancel_deserted(self) -> None:
+        """End what is generated for a web process that died; its clients are gone with it."""
+        while True:
+            await asyncio.sleep(LOOK_EVERY_S)
+            for job_id in await self._listeners.deserted():
+                self._listeners.discard(job_id)
+                logger.warning("%s is cancelled: the web process that asked for it is gone", job_id)
+                for id in self._siblings.of(job_id):
+                    self._thread.cancel(id)
 
     async def _show(self) -> None:
         """Keep the live picture fresh: at each change of state, and once a second as a heartbeat."""

@@ -106,14 +106,14 @@ class Stack:
                 os.killpg(self.process.pid, signal.SIGKILL)
                 self.process.wait()
 
-    def kill_worker(self) -> None:
-        """As if it had crashed."""
+    def kill(self, name: str) -> None:
+        """End a child, the worker or web, as if it had crashed."""
         children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
         for pid in children:
-            if "worker" in Path(f"/proc/{pid}/cmdline").read_text().split("\0"):
+            if name in Path(f"/proc/{pid}/cmdline").read_text().split("\0"):
                 os.kill(int(pid), signal.SIGKILL)
                 return
-        raise AssertionError("serve has no worker")
+        raise AssertionError(f"serve has no {name}")
 
     def complete(self, prompt: str, n_predict: int) -> ApiStream:
         """Start an API request that writes exactly `n_predict` tokens."""

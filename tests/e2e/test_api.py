@@ -152,7 +152,7 @@ def test_a_worker_that_dies_ends_its_streams_with_an_error_and_is_replaced(
     try:
         with Reply(stack.port, "/completion", body("/completion", KNIGHT, 400)) as reply:
             reply.wait_for("data:")
-            stack.kill_worker()
+            stack.kill("worker")
             reply.read()
             assert "worker died" in reply.objects[-1]["error"]["message"]
         again = Reply(stack.port, "/completion", body("/completion", KNIGHT, 4)).read()

@@ -161,7 +161,7 @@ def test_a_worker_that_dies_ends_every_choice_with_an_error(
     try:
         with Reply(stack.port, "/completion", body("/completion", [KNIGHT, FOX, KNIGHT], 400)) as reply:
             reply.wait_for("data:")
-            stack.kill_worker()
+            stack.kill("worker")
             reply.read()
             errors = [chunk["error"] for chunk in reply.objects if "error" in chunk]
             assert [error["index"] for error in errors] == [0, 1, 2]

@@ -38,7 +38,7 @@ class Listeners:
             self._looks.clear()
             return []
         try:
-            found: list[tuple[bytes, int]] = await async_client().pubsub_numsub(*channels)
+            found: Any = await async_client().pubsub_numsub(*channels)
         except AWAY:
             self._looks.clear()
             return []

@@ -66,7 +66,7 @@ def _run(engine: Engine, chats: list[Sequence]) -> float:
 
 
 def _gap(ctx: Context) -> float:
-    """A decoding neighbour's worst step while a long chat is copied out, in such steps without the copying."""
+    """A neighbour's worst step while a long chat is copied out, in the same steps without copying."""
     engine = _engine(ctx)
     long, neighbour = _chat(ctx, 1, LONG, 1000), _chat(ctx, 2, 20, 1000)
     for chat in (long, neighbour):

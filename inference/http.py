@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
@@ -31,7 +32,7 @@ Header = tuple[bytes, bytes]
 Message = dict[str, Any]
 
 
-class StreamConsumer(AsyncConsumer):  # type: ignore[misc]
+class StreamConsumer(AsyncConsumer, ABC):  # type: ignore[misc]
     """One request. A subclass implements `handle`, and frees what it holds in a `finally` there: when the
     client leaves, `handle` is cancelled.
 
@@ -41,9 +42,9 @@ class StreamConsumer(AsyncConsumer):  # type: ignore[misc]
     methods: tuple[str, ...] = ("POST",)
     scope: dict[str, Any]
 
+    @abstractmethod
     async def handle(self, body: bytes) -> None:
         """Answer the request. RequestError becomes its JSON error as long as no stream is open."""
-        raise NotImplementedError
 
     def error_body(self, error: RequestError) -> dict[str, Any]:
         """The JSON of an error; OpenAI's shape unless a subclass has another."""

@@ -6,6 +6,7 @@ operator does with a slot is for its worker to do.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any
 
 from channels.db import database_sync_to_async
@@ -34,9 +35,9 @@ class Info(StreamConsumer):
             await authenticate(self.headers)
         await self.tell()
 
+    @abstractmethod
     async def tell(self) -> None:
         """Answer somebody who may know."""
-        raise NotImplementedError
 
 
 class Health(Info):

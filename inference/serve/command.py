@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from abc import ABC, abstractmethod
 from typing import Any
 
 from django.conf import settings
@@ -14,7 +15,7 @@ from . import CannotStart, checks
 from .child import GIVES_UP
 
 
-class OwnCommand(BaseCommand):
+class OwnCommand(BaseCommand, ABC):
     """A command whose flags are llama-server's. `manage.py COMMAND --help` lists them."""
 
     requires_system_checks = ()
@@ -29,6 +30,6 @@ class OwnCommand(BaseCommand):
             print(f"manage.py {name}: {error}", file=sys.stderr, flush=True)
             sys.exit(GIVES_UP)
 
+    @abstractmethod
     def run(self, options: Options, **arguments: Any) -> int:
         """Do the work; the exit code. Raises CannotStart."""
-        raise NotImplementedError

@@ -37,27 +37,21 @@ class Encoder(Protocol):
 
     def event(self, event: Event) -> bytes:
         """The SSE bytes that this event adds; b"" for none."""
-        ...
 
     def result(self, events: Sequence[Event]) -> dict[str, Any]:
         """The non-streaming answer's body, from all events; raises RequestError if they end in Failed."""
-        ...
 
     def failure(self, error: RequestError) -> bytes:
         """An error inside an open stream."""
-        ...
 
     def ended(self, finished: Finished) -> bytes:
         """The part of a Finished's bytes that is its own choice's."""
-        ...
 
     def closing(self, usage: Usage) -> bytes:
         """The rest of them: what a stream closes with, once for all of its choices."""
-        ...
 
     def merged(self, results: Sequence[dict[str, Any]], usage: Usage) -> Any:
         """One body of the results of several choices."""
-        ...
 
 
 class Api(Protocol):
@@ -66,11 +60,9 @@ class Api(Protocol):
     @property
     def name(self) -> str:
         """A short name for operators: chat, completions or completion."""
-        ...
 
     def parse(self, body: Any, defaults: Defaults) -> GenerationRequest:
         """The request that a decoded JSON body asks for; raises RequestError."""
-        ...
 
     def encoder(
         self,
@@ -86,8 +78,6 @@ class Api(Protocol):
 
         `request` is for one choice, the one of this index among its siblings.
         """
-        ...
 
     def error(self, error: RequestError) -> dict[str, Any]:
         """The JSON body of an error."""
-        ...

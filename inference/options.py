@@ -119,24 +119,20 @@ def _number(text: str) -> float:
     return value
 
 
-def _temperature(text: str) -> float:
-    value = _number(text)
-    if value < 0:
-        raise argparse.ArgumentTypeError(f"{text} is negative; 0 means greedy")
-    return value
+def _from_zero(zero_means: str) -> Callable[[str], float]:
+    def read(text: str) -> float:
+        value = _number(text)
+        if value < 0:
+            raise argparse.ArgumentTypeError(f"{text} is negative; 0 means {zero_means}")
+        return value
+
+    return read
 
 
 def _interval(text: str) -> float:
     value = _number(text)
     if value <= 0 and value != -1:
         raise argparse.ArgumentTypeError(f"{text} is neither seconds above 0 nor -1 (off)")
-    return value
-
-
-def _wait(text: str) -> float:
-    value = _number(text)
-    if value < 0:
-        raise argparse.ArgumentTypeError(f"{text} is negative; 0 means never")
     return value
 
 
@@ -253,7 +249,7 @@ FLAGS = (
          "LLAMA_API_KEY and --api-key-file hide them)"),
     Flag("api_keys", "--api-key-file", "LLAMA_ARG_API_KEY_FILE", _key_file, "FILE",
          "more keys, one a line; # starts a comment"),
-    Flag("temp", "--temp --temperature", "LLAMA_ARG_TEMPERATURE", _temperature, "T",
+    Flag("temp", "--temp --temperature", "LLAMA_ARG_TEMPERATURE", _from_zero("greedy"), "T",
          "temperature, where a request does not say (default: 0.8)"),
     Flag("seed", "-s --seed", "", _whole(-1, 2**32 - 1), "N",
          "seed, where a request does not say (default: -1, random)"),
@@ -265,7 +261,7 @@ FLAGS = (
          "the longest silence of a stream before a comment (default: 2; -1: none but those of a park)"),
     Flag("preempt_ram", "--preempt-ram", "LLAMA_ARG_PREEMPT_RAM", _whole(-1, 2**31 - 1), "MIB",
          "host RAM for parked chats (default: 8192; -1: no limit)"),
-    Flag("rotate_after", "--rotate-after", "LLAMA_ARG_ROTATE_AFTER", _wait, "SECONDS",
+    Flag("rotate_after", "--rotate-after", "LLAMA_ARG_ROTATE_AFTER", _from_zero("never"), "SECONDS",
          "how long the head of those who wait is passed over before it gets a resident's place "
          "(default: 2; 0: for ever)"),
     Flag("context_shift", "--context-shift", "LLAMA_ARG_CONTEXT_SHIFT", _boolean, "",

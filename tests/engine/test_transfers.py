@@ -290,15 +290,17 @@ def test_a_failed_restore_beside_others_leaves_it_parked_and_loses_nothing(
     assert run.engine.parked_bytes == 0
 
 
+def alone(make: Make, preempt_every: int) -> tuple[Run, list[int]]:
+    """A run of one long chat to its end, and the chat's tokens."""
+    run = Run(make(1024, preempt_every=preempt_every))
+    return run, run.finish_one(LONG, 30).tokens
+
+
 @pytest.mark.parametrize("nth", [1, 2, 4])
 def test_what_cannot_be_restored_though_nobody_else_is_there_is_recomputed(
     make_tiny_engine: Make, monkeypatch: pytest.MonkeyPatch, nth: int
 ) -> None:
-    def tokens(preempt_every: int) -> tuple[Run, list[int]]:
-        run = Run(make_tiny_engine(1024, preempt_every=preempt_every))
-        return run, run.finish_one(LONG, 30).tokens
-
-    _, reference = tokens(0)
+    _, reference = alone(make_tiny_engine, 0)
     load, calls = Context.load_piece, []
 
     def fails_from_the_nth(self: Context, seq_id: int, data: object) -> bool:
@@ -306,7 +308,7 @@ def test_what_cannot_be_restored_though_nobody_else_is_there_is_recomputed(
         return len(calls) < nth and load(self, seq_id, data)  # type: ignore[arg-type]
 
     monkeypatch.setattr(Context, "load_piece", fails_from_the_nth)
-    run, parked = tokens(20)
+    run, parked = alone(make_tiny_engine, 20)
     assert parked == reference
     assert len(calls) == nth
     kinds = [e.kind for e in run.events["0"] if not isinstance(e, Token)]
@@ -319,11 +321,7 @@ def test_what_cannot_be_restored_though_nobody_else_is_there_is_recomputed(
 def test_what_cannot_be_saved_is_recomputed(
     make_tiny_engine: Make, monkeypatch: pytest.MonkeyPatch, nth: int
 ) -> None:
-    def tokens(preempt_every: int) -> tuple[Run, list[int]]:
-        run = Run(make_tiny_engine(1024, preempt_every=preempt_every))
-        return run, run.finish_one(LONG, 30).tokens
-
-    _, reference = tokens(0)
+    _, reference = alone(make_tiny_engine, 0)
     save, calls = Context.save_piece, []
 
     def fails_once(self: Context, *args: int) -> object:
@@ -331,7 +329,7 @@ def test_what_cannot_be_saved_is_recomputed(
         return None if len(calls) == nth else save(self, *args)
 
     monkeypatch.setattr(Context, "save_piece", fails_once)
-    run, parked = tokens(20)
+    run, parked = alone(make_tiny_engine, 20)
     assert parked == reference
     assert run.engine.counters.recomputed_tokens_total == len(LONG) + 19
     assert run.engine.parked_bytes == run.engine.kept_bytes == 0

@@ -115,6 +115,11 @@ class Parking:
         seq.copy.pieces = {i: data for i, data in seq.copy.pieces.items() if i < whole}
         self._charge(seq.copy, seq.copy.nbytes)
 
+    def discard(self, seq: Sequence) -> None:
+        """Release the cells and the RAM of a sequence that has a slot."""
+        self._ctx.remove(seq.slot)
+        self.drop(seq)
+
     def drop(self, seq: Sequence) -> None:
         """Release a sequence's RAM."""
         if seq.copy is not None:

@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 from .batch import Batch
-from .context import Context, State, Swap, usable_cpus
+from .context import Context, State
 from .library import ModelError, lib
 from .model import Model
 
-__all__ = ["Batch", "Context", "Model", "ModelError", "State", "Swap", "lib", "usable_cpus"]
+__all__ = ["Batch", "Context", "Model", "ModelError", "State", "lib"]

@@ -67,7 +67,7 @@ class Context:
         params.n_ubatch = min(n_ubatch, n_batch)
         params.n_seq_max = n_seq_max + divisible
         params.n_outputs_max = params.n_seq_max
-        params.n_threads = params.n_threads_batch = n_threads or usable_cpus()
+        params.n_threads = params.n_threads_batch = n_threads or _usable_cpus()
         params.flash_attn_type = FLASH_ATTENTION["off" if exact else flash_attn]
         params.type_k, params.type_v = CACHE_TYPES[cache_type_k], CACHE_TYPES[cache_type_v]
         params.kv_unified = not exact
@@ -243,6 +243,6 @@ def _bytes(data: State) -> Any:
     return ctypes.cast(data.ctypes.data, ctypes.POINTER(ctypes.c_uint8))
 
 
-def usable_cpus() -> int:
+def _usable_cpus() -> int:
     """The cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

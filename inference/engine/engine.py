@@ -38,7 +38,7 @@ class Engine:
         preempt_ram: bytes of host RAM that parked sequences may hold, -1 for no bound, 0 to never park.
         rotate_after: seconds after which the head of those who wait gets the place of a resident; 0: never.
         context_shift: a sequence whose context is full forgets a part of it and goes on.
-        lone_chunk: tokens that a step takes of a prompt when nobody else is resident.
+        lone_chunk: tokens of a prompt that a step takes when it is alone, a multiple of exact.CHUNK.
         preempt_every: park each sequence every so many of its tokens (a test knob); 0 for never.
         plan_ahead: count cells before a step. Off, only llama_decode itself finds out (a test knob).
         clock: seconds, monotonic.
@@ -79,6 +79,8 @@ class Engine:
         self._planned_cells = n_cells if plan_ahead else 1 << 30
         self._plan_cells = self._planned_cells
         self._batch = Batch(ctx.n_batch)
+        # In exact mode decoding neighbours are in batches of their own, and take no room of a prompt's.
+        self._step_tokens = ctx.n_batch + (n_slots if ctx.exact else 0)
         self._pace = PrefillPace(STEP_TARGET_S)
         self._events: list[Emitted] = []
 
@@ -143,6 +145,11 @@ class Engine:
         return self._places.used_cells
 
     @property
+    def swap(self) -> str:
+        """How parks keep a state: `Context.swap`, or "off" where nobody is parked."""
+        return self.ctx.swap if self.can_park else "off"
+
+    @property
     def n_transfers(self) -> int:
         """Sequences on their way out to host RAM or back."""
         return len(self.leaving) + sum(s.moving for s in self.residents)
@@ -200,7 +207,7 @@ class Engine:
             leaving=self.leaving,
             parked=self.parked,
             queued=self.queued,
-            step_tokens=self.ctx.n_batch,
+            step_tokens=self._step_tokens,
             prefill_tokens=max(self._pace.tokens(decoding), exact.CHUNK if self.ctx.exact else 0),
             lone_chunk=self.lone_chunk,
             now=self.clock(),
@@ -327,7 +334,6 @@ class Engine:
             predicted_n=seq.generated,
             predicted_ms=1e3 * seq.decode_s,
         )
-        self.counters.tokens_predicted_seconds_total += seq.decode_s
         self._release(seq)
         self._emit(
             seq,
@@ -349,11 +355,15 @@ class Engine:
     def _fail(self, seq: Sequence, message: str) -> None:
         """End one request with the context error; the others live."""
         extra = {"n_prompt_tokens": seq.n_prompt, "n_ctx": self.n_ctx_seq}
+        seq.pause_clock(self.clock())
         self._release(seq)
         self._emit(seq, Failed(500, "exceed_context_size_error", message, extra))
 
     def _release(self, seq: Sequence) -> None:
-        """Free slot, cells and RAM."""
+        """Free slot, cells and RAM, and close the books."""
+        self.counters.tokens_predicted_seconds_total += seq.decode_s
+        if seq.state is State.LEAVING:
+            self.counters.parks[seq.cause, seq.method] += 1
         self._places.remove(seq)
         if seq.state in (State.QUEUED, State.PARKED):
             self._parking.drop(seq)

@@ -41,7 +41,9 @@ class Transfers:
         residents = self._places.residents
         residents.remove(seq)
         if seq.moving:  # nobody was told that it is back, and its copy is whole
-            self._leave(seq, seq.parked_at)
+            self._parking.abandon(seq)
+            seq.state, seq.since = State.PARKED, seq.parked_at
+            self._places.parked.add(seq)
             return
         now = self._clock()
         seq.pause_clock(now)
@@ -74,7 +76,6 @@ class Transfers:
         seq.cause, seq.parked_at, seq.park_due, seq.copy_s = cause, now, False, 0.0
         seq.parks += 1
         self._counters.n_preempt_total += 1
-        self._counters.parks[cause, seq.method] += 1
         held = seq.copy.charged if seq.copy is not None else 0
         self._emit(seq, Preempted(seq.slot, cause, cells, held, seq.method))
 
@@ -89,6 +90,7 @@ class Transfers:
         self._places.leaving.remove(seq)
         seq.state = State.PARKED
         self._places.parked.add(seq)
+        self._counters.parks[seq.cause, seq.method] += 1  # only now is it certain how
         if seq.method == "swap":
             self._counters.copy_out_seconds.observe(seq.copy_s)
 
@@ -118,7 +120,7 @@ class Transfers:
             counters.copy_in_seconds.observe(seq.copy_s)
             self._parking.keep(seq)
             seq.swapped = 0
-        self._emit(seq, Resumed(seq.slot, waited))
+        self._emit(seq, Resumed(seq.slot, waited, seq.method))
         self.announce_start(seq)
 
     def announce_start(self, seq: Sequence) -> None:

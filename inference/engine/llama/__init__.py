@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 from .batch import Batch
-from .context import Context, State
+from .context import Context, SavedState
 from .library import ModelError, lib
 from .model import Model
 
-__all__ = ["Batch", "Context", "Model", "ModelError", "State", "lib"]
+__all__ = ["Batch", "Context", "Model", "ModelError", "SavedState", "lib"]

@@ -27,7 +27,9 @@ CACHE_TYPES: dict[str, int] = {
     "iq4_nl": lib.GGML_TYPE_IQ4_NL,
 }
 
-State = npt.NDArray[np.uint8]
+LEAST_BATCH = 64  # tokens; what is tried out below takes so many
+
+SavedState = npt.NDArray[np.uint8]
 Swap = Literal["pieces", "whole", "none"]
 
 
@@ -63,7 +65,7 @@ class Context:
         divisible = not (exact or model.recurrent)
         params = lib.llama_context_default_params()
         params.n_ctx = n_ctx * n_seq_max if exact else n_ctx
-        params.n_batch = n_batch
+        params.n_batch = n_batch = max(n_batch, n_seq_max, LEAST_BATCH)  # a step takes a token of each
         params.n_ubatch = min(n_ubatch, n_batch)
         params.n_seq_max = n_seq_max + divisible
         params.n_outputs_max = params.n_seq_max
@@ -144,7 +146,7 @@ class Context:
         """Bytes that a piece of `n` positions takes at most. With a sliding window it may be less."""
         return self._header + n * self._per_cell
 
-    def save(self, seq_id: int) -> State | None:
+    def save(self, seq_id: int) -> SavedState | None:
         """A copy of the whole state; None when it cannot be saved."""
         size = self.state_size(seq_id)
         if size == 0:
@@ -153,21 +155,21 @@ class Context:
         written: int = lib.llama_state_seq_get_data_ext(self._ctx, _bytes(data), size, seq_id, 0)
         return data if written == size else None
 
-    def load(self, seq_id: int, data: State) -> bool:
+    def load(self, seq_id: int, data: SavedState) -> bool:
         """Put a saved state into free cells. False when there are not enough: nothing is held then."""
         read: int = lib.llama_state_seq_set_data_ext(self._ctx, _bytes(data), data.size, seq_id, 0)
         if read != data.size:
             self.remove(seq_id)
         return read == data.size
 
-    def save_piece(self, seq_id: int, start: int, stop: int) -> State | None:
+    def save_piece(self, seq_id: int, start: int, stop: int) -> SavedState | None:
         """A copy of the positions from `start` to before `stop`. Only where `swap` is "pieces"."""
         lib.llama_memory_seq_cp(self._memory, seq_id, self._scratch, start, stop)
         data = self.save(self._scratch)
         self.remove(self._scratch)
         return data
 
-    def load_piece(self, seq_id: int, data: State) -> bool:
+    def load_piece(self, seq_id: int, data: SavedState) -> bool:
         """Add a saved piece to a sequence that ends where it starts. False: no cells, nothing changed."""
         if not self.load(self._scratch, data):
             return False
@@ -212,7 +214,7 @@ class Context:
         finally:
             lib.llama_memory_clear(self._memory, True)
 
-    def _try_pieces(self, whole: State, half: int, n: int) -> bool:
+    def _try_pieces(self, whole: SavedState, half: int, n: int) -> bool:
         second = self.save_piece(0, half, n)
         if second is None or not self.remove(0, half):
             return False
@@ -239,7 +241,7 @@ def _can_turn(model: Model, cache_type_k: str) -> bool:
     return cache_type_k != "bf16" and {size % 64 for size in model.head_sizes} == {0}
 
 
-def _bytes(data: State) -> Any:
+def _bytes(data: SavedState) -> Any:
     return ctypes.cast(data.ctypes.data, ctypes.POINTER(ctypes.c_uint8))
 
 

@@ -105,7 +105,3 @@ class Model:
     @property
     def handle(self) -> Any:
         return self._model
-
-    @property
-    def vocab(self) -> Any:
-        return self._vocab

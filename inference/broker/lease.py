@@ -101,11 +101,14 @@ class Lease:
         keys, args = (INCARNATIONS, LEASE + self.token), (self.token, self.worker, uuid.uuid4().hex)
         self.data = (await patiently(lambda: REGISTER.run(keys, args))).decode()
 
-    async def give_up(self) -> None:
-        """Leave the jobs to others, at once. Raises RedisError or OSError while Redis is away."""
+    async def give_up(self, *, in_order: bool) -> None:
+        """Leave the jobs to others, at once; not `in_order`: one of them may be to blame. Raises RedisError
+        or OSError while Redis is away."""
         pipe = async_client().pipeline()
         pipe.hdel(INCARNATIONS, self.token)
-        pipe.delete(LEASE + self.token, SUSPECTS + self.token)
+        pipe.delete(LEASE + self.token)
+        if in_order:
+            pipe.delete(SUSPECTS + self.token)
         await pipe.execute()
         await control.tell(control.Command("claim", ""))
 

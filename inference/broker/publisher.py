@@ -133,9 +133,12 @@ class Publisher:
                 raise lease.Fenced
             await self.restore()
 
-    def remember(self, id: str, entries: Iterable[tuple[int, str, int]]) -> None:
-        """A generation of another worker's goes on here: what its log holds."""
-        self._written[id] = [(f"{last}-0", text, at) for last, text, at in entries]
+    def remember(self, id: str, history: Iterable[log.Dated]) -> None:
+        """A generation of another worker goes on here: what its log holds."""
+        self._written[id] = [
+            (f"{number}-0", log.encode([encode_event(event)]), int(1000 * at))
+            for number, event, at in history
+        ]
 
     async def restore(self) -> None:
         """Redis has lost its data: write the logs again, and hold the lease."""

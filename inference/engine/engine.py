@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Callable, Iterable, Iterator
 
-from inference.messages import Event, Failed, Finished, Preempted, Resumed, Started, Timings, Token
+from inference.messages import Event, Failed, Finished, Preempted, Released, Resumed, Started, Timings, Token
 
 from . import scheduler
 from .counters import Counters
@@ -23,6 +23,7 @@ COPY_SHARE = 0.25  # of a decode step: how long copies may keep the residents wa
 
 Emitted = tuple[str, Event]
 Work = tuple[Sequence, int]  # and how many of its tokens
+Life = tuple[Sequence, Past]
 
 
 class Engine:
@@ -93,7 +94,7 @@ class Engine:
         seq.arrived_at = seq.since = self.clock()
         self.queued.add(seq)
 
-    def take_over(self, lives: Iterable[tuple[Sequence, Past]]) -> None:
+    def take_over(self, lives: Iterable[Life]) -> None:
         """Go on with sequences of a worker that is gone, whose `tokens` are their prompts.
 
         Who had a place is parked, and will be computed again. Who may have been computed when it ended is
@@ -290,6 +291,8 @@ class Engine:
         parked_at = now - past.parked_ago
         if past.is_parked:
             seq.cause, seq.parked_at = past.cause, parked_at
+            if past.is_held:  # who held it does not know of this worker
+                self._emit(seq, Released())
         else:
             self._tell_parked(seq, "worker", 0, parked_at)
         seq.state, seq.since = State.PARKED, parked_at

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from inference.messages import Accepted, Event, Preempted, Resumed, Started, Token
+from inference.messages import Accepted, Event, Preempted, Released, Resumed, Started, Token
 
 
 @dataclass(slots=True)
@@ -16,6 +16,7 @@ class Past:
     seed: int = -1
     is_started: bool = False  # it has had a slot
     is_parked: bool = False
+    is_held: bool = False  # by an operator
     slot: int = -1
     cause: str = ""
     parks: int = 0
@@ -44,13 +45,17 @@ class Past:
                 past.is_started, past.slot, active_since = True, event.slot, at
             elif isinstance(event, Preempted):
                 past.is_parked, past.slot, past.cause = True, event.slot, event.cause
+                past.is_held = event.cause == "hand"
                 past.parks += 1
                 past.parked_ago = now - at
                 if past.is_started:
                     past._account(at - active_since)
             elif isinstance(event, Resumed):
-                past.is_parked, past.slot, active_since = False, event.slot, at
+                past.is_parked = past.is_held = False
+                past.slot, active_since = event.slot, at
                 past.parked_s += event.waited
+            elif isinstance(event, Released):
+                past.is_held = False
         if not past.is_parked:
             past.parked_ago = now - at
             if past.is_started:

@@ -14,7 +14,6 @@ from inference.messages import Accepted, Answer, Failed, GenerationRequest, Job
 
 from .chat_template import ChatTemplate, TemplateFailure
 
-
 NO_SEEDS: Mapping[str, int] = MappingProxyType({})
 
 

@@ -73,6 +73,12 @@ async def read_entries(id: str, after: int, count: int | None = None) -> list[En
     return _entries(await async_client().xrange(event_log(id), min=f"{after + 1}-0", count=count))
 
 
+async def last(id: str) -> int:
+    """The sequence number of the last event; 0 when there is none."""
+    found = await async_client().xrevrange(event_log(id), count=1)
+    return _number(found[0][0]) if found else 0
+
+
 def _entries(found: Any) -> list[Entry]:
     return [(_number(id), json.loads(fields[b"e"])) for id, fields in found]
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
-from .api import ENDPOINTS, FOX, KNIGHT, Reply, body, without_ids_and_times
+from .api import ENDPOINTS, KNIGHT, Reply, body, without_ids_and_times
 from .stack import Stack
 
 pytestmark = pytest.mark.model
@@ -16,63 +16,53 @@ pytestmark = pytest.mark.model
 SAMPLED = {"temperature": 0.9, "repeat_penalty": 1.2, "seed": 7}
 
 
-@pytest.fixture(scope="module")
-def exact(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    """Text depends on the request alone."""
-    stack = Stack(tmp_path_factory.mktemp("killed"), **{"ctx-size": 256, "parallel": 2})
-    stack.flags.append("--exact")
-    stack.start()
-    yield stack
-    stack.stop()
-
-
 def data(reply: Reply) -> list[str]:
     return [without_ids_and_times(line) for line in reply.lines if line.startswith("data:")]
 
 
-@pytest.mark.parametrize("path", ENDPOINTS)
-def test_the_body_is_what_it_would_have_been(path: str, exact: Stack) -> None:
-    request = body(path, KNIGHT, 60, **SAMPLED, stream_options={"include_usage": True})
-    whole = Reply(exact.port, path, request).read()
-    assert whole.notices == []
-    with Reply(exact.port, path, request) as reply:
-        reply.wait_for("data:")
-        exact.kill("worker")
-        reply.read()
-        assert reply.notices == [": preempted", ": resumed"]
-        assert data(reply) == data(whole)
+def request(path: str, **fields: Any) -> dict[str, Any]:
+    return body(path, KNIGHT, 80, **SAMPLED, **fields)
 
 
-def test_so_is_one_that_is_not_streamed(exact: Stack) -> None:
-    request = body("/completion", KNIGHT, 60, **SAMPLED)
-    whole = Reply(exact.port, "/completion", request).read()
-    answers: list[Any] = []
-    with Reply(exact.port, "/completion", request) as witness:
-        asking = threading.Thread(
-            target=lambda: answers.append(
-                Reply(exact.port, "/completion", {**request, "stream": False}).json()
-            )
-        )
+class Killed(NamedTuple):
+    """The same requests without and with a worker that dies in the middle of all of them."""
+
+    whole: dict[str, Reply]
+    cut: dict[str, Reply]
+    answer: dict[str, Any]  # without streaming
+
+
+@pytest.fixture(scope="module")
+def killed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Killed]:
+    stack = Stack(tmp_path_factory.mktemp("killed"), **{"ctx-size": 256, "parallel": 4})
+    stack.flags.append("--exact")  # text depends on the request alone
+    stack.start()
+    try:
+        usage = {"stream_options": {"include_usage": True}}
+        whole = {path: Reply(stack.port, path, request(path, **usage)).read() for path in ENDPOINTS}
+        answers: list[Any] = []
+        ask = {**request("/completion"), "stream": False}
+        asking = threading.Thread(target=lambda: answers.append(Reply(stack.port, "/completion", ask).json()))
         asking.start()
-        witness.wait_for("data:")
-        exact.kill("worker")
+        cut = {path: Reply(stack.port, path, request(path, **usage)) for path in ENDPOINTS}
+        for reply in cut.values():
+            reply.wait_for("data:")
+        stack.kill("worker")
+        for reply in cut.values():
+            reply.read()
         asking.join()
-        assert answers[0]["content"] == whole.text
-        assert answers[0]["tokens_predicted"] == 60
-        assert answers[0]["timings"]["predicted_n"] == 60
+        yield Killed(whole, cut, answers[0])
+    finally:
+        stack.stop()
 
 
-def test_and_so_is_each_choice_of_several(exact: Stack) -> None:
-    request = body("/completion", [KNIGHT, FOX, KNIGHT], 40)
-    whole = Reply(exact.port, "/completion", request).read()
-    with Reply(exact.port, "/completion", request) as reply:
-        reply.wait_for("data:")
-        exact.kill("worker")
-        reply.read()
-        for index in range(3):
-            said = [
-                [chunk["content"] for chunk in r.objects if chunk["index"] == index] for r in (whole, reply)
-            ]
-            assert said[0] == said[1]
-        assert not any("error" in chunk for chunk in reply.objects)
-        assert reply.notices.count(": preempted 0") == reply.notices.count(": resumed 0") == 1
+@pytest.mark.parametrize("path", ENDPOINTS)
+def test_a_stream_is_what_it_would_have_been_and_tells_of_a_park(path: str, killed: Killed) -> None:
+    assert killed.whole[path].notices == []
+    assert killed.cut[path].notices == [": preempted", ": resumed"]
+    assert data(killed.cut[path]) == data(killed.whole[path])
+
+
+def test_so_is_an_answer_that_is_not_streamed(killed: Killed) -> None:
+    assert killed.answer["content"] == killed.whole["/completion"].text
+    assert killed.answer["tokens_predicted"] == killed.answer["timings"]["predicted_n"] == 80

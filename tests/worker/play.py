@@ -32,7 +32,7 @@ from inference.messages import (
 
 ROOT = Path(__file__).resolve().parents[2]
 TIED = ROOT / "inference/serve/tied.py"
-FLAGS = ["--ctx-size", "256", "--parallel", "2", "--threads", "1", "--exact", "--rotate-after", "0"]
+FLAGS = ["--ctx-size", "1024", "--parallel", "3", "--threads", "1", "--exact", "--rotate-after", "0"]
 
 
 GREEDY = SamplingParams(temperature=0, ignore_eos=True)
@@ -50,9 +50,10 @@ class WorkerProcess:
         self.deaths = 0
         self._process: subprocess.Popen[bytes] | None = None
 
-    def start(self) -> None:
+    def start(self, *, stops_with: int = 0) -> None:
+        """It computes nothing more once so many chats have three tokens each; 0: it goes on."""
         command = [sys.executable, str(TIED), str(os.getpid()), sys.executable, "-m", "tests.worker.mortal"]
-        environ = {**os.environ, "BERTH_WORKER_ID": self.name}
+        environ = {**os.environ, "BERTH_WORKER_ID": self.name, "MORTAL_STOPS_WITH": str(stops_with)}
         self._process = subprocess.Popen([*command, *FLAGS, *self._flags], cwd=ROOT, env=environ)
 
     def send(self, number: int) -> None:
@@ -67,7 +68,9 @@ class WorkerProcess:
 
     async def ended(self) -> int:
         assert self._process is not None
-        return await asyncio.to_thread(self._process.wait)
+        while (code := self._process.poll()) is None:  # noqa: ASYNC110 - another process's state
+            await asyncio.sleep(0.02)
+        return code
 
     async def keep(self) -> None:
         while True:

@@ -34,7 +34,7 @@ class Killed(NamedTuple):
 
 @pytest.fixture(scope="module")
 def killed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Killed]:
-    stack = Stack(tmp_path_factory.mktemp("killed"), **{"ctx-size": 256, "parallel": 4})
+    stack = Stack(tmp_path_factory.mktemp("killed"), **{"ctx-size": 1024, "parallel": 4})
     stack.flags.append("--exact")  # text depends on the request alone
     stack.start()
     try:

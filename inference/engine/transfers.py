@@ -78,7 +78,7 @@ class Transfers:
             if past.is_held:  # who held it does not know of this worker
                 self._emit(seq, Released())
         else:
-            self._tell_parked(seq, "worker", 0, parked_at)
+            self._tell_parked(seq, past.gone, 0, parked_at)
             self._counters.parks[seq.cause, seq.method] += 1
         seq.state = State.PARKED
         self._places.parked.add(seq)

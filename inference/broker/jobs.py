@@ -14,7 +14,7 @@ from redis.exceptions import ResponseError
 
 from inference.messages import Job
 
-from . import log, records
+from . import log, records, streams
 from .connect import BLOCK_MS, async_client, entries, patiently, sync_client
 from .keys import JOBS, WORKER_GROUP
 
@@ -24,12 +24,26 @@ BATCH = 16  # jobs taken at once: what one worker takes, no other can
 ALL = 1_000_000
 
 
-async def submit(job: Job, record: dict[str, Any] | None = None) -> None:
-    """Hand a job to the workers. `record` is the data of its `submitted` record; None for a job that is
-    no generation. Raises RedisError or OSError while Redis is away."""
+async def submit(
+    job: Job, record: dict[str, Any] | None = None, stream: streams.Stream | None = None, reader: str = ""
+) -> str:
+    """Hand a job to the workers; its entry in the queue.
+
+    `record` is the data of its `submitted` record; None for a job that is no generation. `stream` is kept
+    for clients that take it up again, with the reader that it has now. Raises RedisError or OSError while
+    Redis is away.
+    """
     pipe = async_client().pipeline(transaction=False)
+    if stream is not None:
+        streams.add(pipe, job.id, stream, reader)
     _add(pipe, job, record)
-    await pipe.execute()
+    entry: bytes = (await pipe.execute())[-1]
+    return entry.decode()
+
+
+async def is_in_queue(entry: str) -> bool:
+    """Whether this job has not come to its end. Raises RedisError or OSError."""
+    return bool(await async_client().xrange(JOBS, min=entry, max=entry))
 
 
 def submit_sync(job: Job, record: dict[str, Any] | None = None) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 from inference.messages import Event, decode_event
 
 from .connect import async_client, entries, sync_client
-from .keys import event_log
+from .keys import event_log, stream
 
 KEEP_S = 86_400  # a log that nobody has written down yet
 KEEP_RECORDED_S = 600  # one whose generation is in the database: for readers that are late
@@ -30,6 +30,7 @@ def let_go_sync(ids: Iterable[str]) -> None:
     pipe = sync_client().pipeline(transaction=False)
     for id in ids:
         pipe.expire(event_log(id), KEEP_RECORDED_S)
+        pipe.expire(stream(id), KEEP_RECORDED_S)
     pipe.execute()
 
 

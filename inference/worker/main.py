@@ -258,6 +258,7 @@ class Worker:
                             self._cancelled.popitem(last=False)
                 elif command.kind == "follow":
                     self._publisher.route(command.id, command.group)
+                    self._listeners.also(command.id, command.group)
                 elif command.worker == self.id:
                     self._thread.obey(command)
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from typing import Any
 
 import pytest
 
@@ -23,6 +24,7 @@ from inference.messages import (
 )
 from inference.models import ApiKey
 from inference.wire.errors import RequestError
+from inference.wire.ids import Ids
 from inference.wire.llamacpp import COMPLETION
 from tests.broker.play import END, told
 
@@ -354,7 +356,8 @@ async def relayed(*events: Event) -> list[bytes]:
 
     request = GenerationRequest(prompt="hi")
     encoder = COMPLETION.encoder(request, {"prompt": "hi"}, id="1", model="tiny", created=0)
-    await stream.relay(Come(*events), encoder, send, arrived=0.0, ping_every=None)  # type: ignore[arg-type]
+    come: Any = Come(*events)
+    await stream.relay(come, encoder, Ids("1", shown=False), send, arrived=0.0, ping_every=None)
     return sent
 
 

@@ -1,0 +1,46 @@
+"""A client's TCP connection that knows how much its client has yet to take."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from twisted.internet import tcp
+
+MOST_UNSENT = 256 << 10  # bytes that wait for one client, about; nothing more is made for it meanwhile
+
+
+class Connection(tcp.Server):  # type: ignore[misc]
+    """Twisted's, which buffers whatever it is given."""
+
+    taken = 0  # bytes so far
+    _room: asyncio.Future[None] | None = None
+
+    @property
+    def unsent(self) -> int:
+        """Bytes that wait in this process, the kernel's buffer being full."""
+        return len(self.dataBuffer) - self.offset + self._tempDataLen if self.connected else 0
+
+    def writeSomeData(self, data: bytes) -> Any:
+        result = super().writeSomeData(data)
+        if isinstance(result, int):
+            self.taken += result
+            if self._room is not None and self.unsent - result <= MOST_UNSENT // 2:
+                self._wake()
+        return result
+
+    def connectionLost(self, reason: Any) -> None:
+        super().connectionLost(reason)
+        self._wake()
+
+    async def has_room(self) -> None:
+        """Wait until not much is unsent, or the client has gone."""
+        while self.unsent > MOST_UNSENT:
+            if self._room is None:
+                self._room = asyncio.get_running_loop().create_future()
+            await asyncio.shield(self._room)  # others may wait for it, too
+
+    def _wake(self) -> None:
+        if self._room is not None:
+            self._room.set_result(None)
+            self._room = None

@@ -67,7 +67,7 @@ class Server(daphne.server.Server):  # type: ignore[misc]
         now, seen = time.monotonic(), self._seen
         self._seen = {}
         for connection in self.open_connections():
-            if not connection.unsent:
+            if not connection.is_waited_for:
                 continue
             taken, since = seen.get(connection, (-1, now))
             if taken != connection.taken:

@@ -106,6 +106,24 @@ def test_a_reload_in_mid_answer_shows_the_text_so_far_and_goes_on(sign_in):
     wait_for_the_end(page)
 
 
+@pytest.mark.parametrize("process", ["web", "redis"])
+def test_an_answer_goes_on_in_the_open_page_when_a_process_was_killed(sign_in, stack: Stack, process):
+    page = sign_in("grace")
+    ask(page, STORY)
+    before = wait_for_words(page, 10)
+    page.evaluate("window.opened = 'once'")
+    stack.kill(process)
+    wait_for_the_end(page)
+    text = answer(page).text_content() or ""
+    assert text.startswith(before)
+    assert len(text.split()) > 60
+    expect(state_line(page)).not_to_have_text(re.compile("No more|Connection"))
+    assert page.evaluate("window.opened") == "once"
+    page.reload()
+    expect(answer(page)).to_have_text(text)
+    stack.wait_until_healthy()
+
+
 def test_a_reader_who_scrolls_up_is_not_pulled_down(sign_in):
     page = sign_in("grace", viewport={"width": 390, "height": 400})
     ask(page, STORY)

@@ -1,4 +1,4 @@
-"""A web process that dies leaves no generation to nobody."""
+"""A web process that dies leaves no generation to nobody, and loses none."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from .api import KNIGHT, Reply, body, slots
+from .api import ENDPOINTS, KNIGHT, Reply, body, slots
 from .stack import Stack
 
 
@@ -21,6 +21,21 @@ def endless(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     stack.start()
     yield stack
     stack.stop()
+
+
+@pytest.mark.parametrize("path", ENDPOINTS)
+def test_a_client_that_comes_back_gets_the_rest_of_its_stream(path: str, stack: Stack) -> None:
+    request = body(path, KNIGHT, 160, stream_options={"include_usage": True})
+    whole = Reply(stack.port, path, request).read()
+    first = Reply(stack.port, path, request)
+    for _ in range(10):
+        first.wait_for("data:")
+    stack.kill("web")
+    first.read_until_it_breaks()
+    stack.wait_until_healthy()
+    rest = Reply(stack.port, path, request, headers={"Last-Event-ID": first.last_id}).read()
+    assert first.text + rest.text == whole.text
+    assert len(first.objects) + len(rest.objects) == len(whole.objects)
 
 
 def is_idle(stack: Stack) -> bool:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
-from inference.messages import Event, Failed, Finished, Preempted, Resumed, Started, Timings, Token
+from inference.messages import Event, Failed, Finished, Preempted, Released, Resumed, Started, Timings, Token
 
 from . import scheduler
 from .counters import Counters
@@ -14,6 +14,7 @@ from .line import Line
 from .llama import Batch, Context
 from .pace import PrefillPace
 from .parking import Parking
+from .past import Past
 from .sequence import Sequence, State
 
 STEP_TARGET_S = 0.2  # how long a step with a prompt may keep decoding neighbours waiting
@@ -22,6 +23,7 @@ COPY_SHARE = 0.25  # of a decode step: how long copies may keep the residents wa
 
 Emitted = tuple[str, Event]
 Work = tuple[Sequence, int]  # and how many of its tokens
+Life = tuple[Sequence, Past]
 
 
 class Engine:
@@ -41,6 +43,8 @@ class Engine:
         lone_chunk: tokens that a step takes of a prompt when nobody else is resident.
         preempt_every: park each sequence every so many of its tokens (a test knob); 0 for never.
         plan_ahead: count cells before a step. Off, only llama_decode itself finds out (a test knob).
+        on_trial: called with the id of a sequence that may have ended the worker that had it, before it is
+            computed again, alone; and with "" when nothing of the kind is any more.
         clock: seconds, monotonic.
     """
 
@@ -57,6 +61,7 @@ class Engine:
         lone_chunk: int = 128,
         preempt_every: int = 0,
         plan_ahead: bool = True,
+        on_trial: Callable[[str], None] = lambda id: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.ctx = ctx
@@ -66,6 +71,7 @@ class Engine:
         self.context_shift = context_shift and ctx.can_shift
         self.lone_chunk = lone_chunk
         self.preempt_every = preempt_every if self.can_park else 0
+        self.on_trial = on_trial
         self.clock = clock
         self.counters = Counters()
         self.residents: list[Sequence] = []  # and those who are returning
@@ -78,6 +84,8 @@ class Engine:
         self._batch = Batch(ctx.n_batch)
         self._pace = PrefillPace(STEP_TARGET_S)
         self._events: list[Emitted] = []
+        self._suspects: set[str] = set()  # until their first token here
+        self._on_trial = ""
 
     # --- from outside ---------------------------------------------------------------------------
 
@@ -85,6 +93,21 @@ class Engine:
         """Queue a validated sequence: its prompt has 1..n_ctx_seq-1 tokens."""
         seq.arrived_at = seq.since = self.clock()
         self.queued.add(seq)
+
+    def take_over(self, lives: Iterable[Life]) -> None:
+        """Go on with sequences of a worker that is gone, whose `tokens` are their prompts.
+
+        Who had a place is parked, and will be computed again. Who may have been computed when it ended is
+        tried alone, until it has a token: who had a place, and the first of those who waited for one.
+        """
+        running: list[Sequence] = []
+        waiting: list[Sequence] = []
+        for seq, past in lives:
+            self._rebuild(seq, past)
+            if seq.state is not State.OVER:
+                (waiting if past.is_queued or past.is_parked else running).append(seq)
+        waiting.sort(key=scheduler.line_key)
+        self._suspects |= {s.id for s in (*running, *waiting[: self.n_slots])}
 
     def cancel(self, seq_id: str) -> bool:
         """Free all that a sequence holds, in whatever state it is. False when it is not here."""
@@ -177,6 +200,8 @@ class Engine:
         for seq in plan.park_queued:
             self._park_queued(seq)
         work = [(s, n) for s, n in plan.compute if s.state is State.RESIDENT]
+        if self._suspects or self._on_trial:
+            work = self._try_suspect(work)
         if self.leaving or any(s.moving for s in self.residents):
             self._copy(sum(n for _, n in work))
         self._compute(work)
@@ -234,6 +259,54 @@ class Engine:
         if not seq.started:
             seq.started = True
             self._emit(seq, Started(seq.slot))
+
+    # --- taking over ----------------------------------------------------------------------------
+
+    def _rebuild(self, seq: Sequence, past: Past) -> None:
+        now = self.clock()
+        seq.arrived_at = seq.since = now - past.accepted_ago
+        seq.started = past.is_started
+        seq.slot = past.slot if past.slot < self.n_slots else -1
+        seq.parks, seq.parked_s = past.parks, past.parked_s
+        seq.prompt_s, seq.decode_s = past.prompt_s, past.decode_s
+        if past.tokens:
+            seq.first_token_at = now - past.first_token_ago
+        for token in past.tokens:
+            if self._is_full(seq):
+                self._shift(seq)
+            seq.tokens.append(token)
+            if token not in self.ctx.model.eog:
+                seq.text.push(self.ctx.model.piece(token))
+        seq.sampler.replay(past.tokens)
+        self.queued.add(seq)
+        if past.tokens and (ended := self._ended(seq)):
+            self._finish(seq, ended)
+            return
+        if past.is_queued:
+            return
+        self.queued.pop(seq.id)
+        if self._is_full(seq):
+            self._shift(seq)
+        seq.method, seq.redo = "recompute", len(seq.tokens) - 1 if past.tokens else 0
+        parked_at = now - past.parked_ago
+        if past.is_parked:
+            seq.cause, seq.parked_at = past.cause, parked_at
+            if past.is_held:  # who held it does not know of this worker
+                self._emit(seq, Released())
+        else:
+            self._tell_parked(seq, "worker", 0, parked_at)
+        seq.state, seq.since = State.PARKED, parked_at
+        self.parked.add(seq)
+
+    def _try_suspect(self, work: list[Work]) -> list[Work]:
+        """Of those who may have ended another worker one alone, the same until it has its token."""
+        suspects = [one for one in work if one[0].id in self._suspects]
+        chosen = next((one for one in suspects if one[0].id == self._on_trial), next(iter(suspects), None))
+        id = chosen[0].id if chosen else ""
+        if id != self._on_trial:
+            self._on_trial = id
+            self.on_trial(id)
+        return [chosen] if chosen else work
 
     # --- parking --------------------------------------------------------------------------------
 
@@ -466,22 +539,26 @@ class Engine:
             self.counters.prompt_seconds_total += seq.prompt_s
 
     def _take_token(self, seq: Sequence, token: int) -> None:
+        if self._suspects:
+            self._suspects.discard(seq.id)
         seq.tokens.append(token)
         self.counters.tokens_predicted_total += 1
         model = self.ctx.model
-        if token in model.eog:
-            self._emit(seq, Token(token, ""))
-            self._finish(seq, "eos")
-            return
-        self._emit(seq, Token(token, seq.text.push(model.piece(token))))
-        if seq.text.stopping_word:
-            self._finish(seq, "word")
-        elif seq.generated == seq.max_tokens or (
-            len(seq.tokens) >= self.n_ctx_seq and not self.context_shift
-        ):
-            self._finish(seq, "limit")
+        text = "" if token in model.eog else seq.text.push(model.piece(token))
+        self._emit(seq, Token(token, text))
+        if ended := self._ended(seq):
+            self._finish(seq, ended)
         elif self.preempt_every and seq.generated % self.preempt_every == 0:
             seq.park_due = True
+
+    def _ended(self, seq: Sequence) -> str:
+        """Why its last token was the last one; "" when it was not."""
+        if seq.tokens[-1] in self.ctx.model.eog:
+            return "eos"
+        if seq.text.stopping_word:
+            return "word"
+        is_full = len(seq.tokens) >= self.n_ctx_seq and not self.context_shift
+        return "limit" if is_full or seq.generated == seq.max_tokens else ""
 
     # --- ends -----------------------------------------------------------------------------------
 
@@ -534,6 +611,7 @@ class Engine:
             (self.leaving if seq.state is State.LEAVING else self.residents).remove(seq)
             self._plan_cells = self._planned_cells
         self._parking.drop(seq)
+        self._suspects.discard(seq.id)
         seq.state = State.OVER
         seq.sampler.close()
 

@@ -18,7 +18,7 @@ from django.conf import settings
 
 from inference import drain, resume, siblings, stream
 from inference.auth import authenticate
-from inference.broker import occupancy
+from inference.broker import occupancy, streams
 from inference.broker.hub import hub
 from inference.broker.streams import Stream
 from inference.http import StreamConsumer
@@ -120,15 +120,18 @@ class Generate(Work):
         alias = options().alias
         request = self.api.parse(found, defaults(alias)._replace(priority=caller.priority))
         caller.check_priority(request.priority)
+        digests = resume.digests(caller, self.headers, self.api.name, body)
         seen = resume.last_seen(self.headers, request)
-        if seen is None:
+        taken_up = await resume.find(seen, digests) if seen else None
+        if taken_up is None or taken_up.is_cancelled:
             alias = serving(await occupancy.get_all())["model"]["alias"]
-        id = seen.job_id if seen else uuid.uuid4().hex
-        made = resume.new_stream(
-            caller, self.headers, self.api.name, body, id=id, model=alias, created=int(time.time())
-        )
-        if seen:
-            made = await resume.find(seen, made)
+        if taken_up is None:
+            id = uuid.uuid4().hex
+            made = Stream(*digests, shown_id=id, model=alias, created=int(time.time()))
+        else:
+            if taken_up.is_cancelled:
+                taken_up = await streams.renew(taken_up, request.n_choices)
+            id, made = taken_up.job_id, taken_up.stream
         job = Job(
             id=id,
             kind="generate",
@@ -136,6 +139,7 @@ class Generate(Work):
             reply_to=hub().group,
             owner=caller.name,
             submitted_at=time.time(),
+            goes_on=taken_up is not None and taken_up.is_cancelled,
         )
         record = {
             "api": self.api.name,

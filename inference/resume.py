@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from hashlib import sha256
+from typing import NamedTuple
 
 from inference.auth import Caller, given_key
 from inference.broker import streams
-from inference.broker.streams import Stream
-from inference.messages import GenerationRequest, sibling_ids
+from inference.broker.streams import Found
+from inference.messages import GenerationRequest
 from inference.wire import ids
 from inference.wire.errors import RequestError
 from inference.wire.ids import Seen
@@ -23,19 +24,17 @@ OTHER_BODY = RequestError(
 )
 
 
-def new_stream(
-    caller: Caller,
-    headers: Mapping[bytes, bytes],
-    api: str,
-    body: bytes,
-    *,
-    id: str,
-    model: str,
-    created: int,
-) -> Stream:
-    """What is kept of a request, so that who repeats it can take up its stream."""
+class Digests(NamedTuple):
+    """Of who asks and for what."""
+
+    owner: str
+    body: str
+
+
+def digests(caller: Caller, headers: Mapping[bytes, bytes], api: str, body: bytes) -> Digests:
+    """Of one request. On an open address everybody is the same owner."""
     owner = "" if caller.is_anonymous else sha256(given_key(headers).encode()).hexdigest()
-    return Stream(owner, sha256(api.encode() + b"\0" + body).hexdigest(), id, model, created)
+    return Digests(owner, sha256(api.encode() + b"\0" + body).hexdigest())
 
 
 def last_seen(headers: Mapping[bytes, bytes], request: GenerationRequest) -> Seen | None:
@@ -54,14 +53,14 @@ def last_seen(headers: Mapping[bytes, bytes], request: GenerationRequest) -> See
     return seen
 
 
-async def find(seen: Seen, asked: Stream) -> Stream:
-    """The stream that this is a part of, for who asked so now.
+async def find(seen: Seen, asked: Digests) -> Found:
+    """The stream that this is a part of, for who asks so now.
 
     Raises RequestError: 404 when it is another's or gone, 409 when the request is another one.
     """
-    kept = await streams.find(seen.job_id, sibling_ids(seen.job_id, len(seen.counts)))
-    if kept is None or kept.owner != asked.owner:
+    found = await streams.find(seen.job_id, len(seen.counts))
+    if found is None or found.stream.owner != asked.owner:
         raise UNKNOWN
-    if kept.body != asked.body:
+    if found.stream.body != asked.body:
         raise OTHER_BODY
-    return kept
+    return found

@@ -148,7 +148,7 @@ async def running(
         for id in ids:
             follower = hub().follow(id, fresh=not is_resumed, max_queued=max(16, MAX_QUEUED // len(ids)))
             progress.append(Progress(await followers.enter_async_context(follower), look_every, dead_after))
-        siblings = Siblings(job, record, progress, are_recorded=is_resumed)
+        siblings = Siblings(job, record, progress, are_recorded=is_resumed and not job.goes_on)
         async with submitted(job, record, kept, is_resumed, lambda: siblings.is_over) as entry:
             for one in progress:
                 one.entry = entry

@@ -116,7 +116,8 @@ async def running(
     """Submit a job and follow it; leaving before its last event, for whatever reason, cancels it.
 
     `kept`: its stream can be taken up again. `is_resumed`: it is taken up here, from its first event on, and
-    nothing is submitted. Raises Crowded, and RedisError or OSError while Redis is away.
+    nothing is submitted, unless the job is to go on. Raises Crowded, and RedisError or OSError while Redis
+    is away.
     """
     async with hub().follow(job.id, fresh=not is_resumed) as follower:
         progress = Progress(follower, look_every, dead_after)
@@ -143,8 +144,8 @@ async def submitted(
 
     entry = None
     try:
-        if is_resumed:
-            await streams.take(job.id, reader)
+        if is_resumed and not job.goes_on:
+            await streams.take(job.id, reader, job.reply_to)
         else:
             entry = await jobs.submit(job, record, kept, reader)
     except asyncio.CancelledError:

@@ -7,6 +7,7 @@ starts late, when it sees a gap, and when its deadline passes in silence.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import uuid
 from collections import deque
@@ -149,9 +150,16 @@ class Follower:
             answered = await self._read_log()
             if late and not self._queue:
                 return None
+            if late:  # nobody told: perhaps another worker has taken over, who does not know of this follower
+                await self._ask_to_be_told()
             if not answered:
                 await self._wait(min(deadline, loop.time() + RETRY_S))
         return self.ready()
+
+    async def _ask_to_be_told(self) -> None:
+        with contextlib.suppress(*AWAY):
+            async with asyncio.timeout(LOG_TIMEOUT_S):
+                await control.follow(self.id, self._hub.group)
 
     def ready(self) -> tuple[int, Event] | None:
         """The next event and its number if it has come already."""

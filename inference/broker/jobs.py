@@ -67,6 +67,7 @@ class Claimed(NamedTuple):
 
     job: Job
     culprit: str
+    gone: str = "worker"  # or "client": it was cancelled, and its client is back
 
 
 async def submit(
@@ -80,7 +81,7 @@ async def submit(
     """
     pipe = async_client().pipeline(transaction=False)
     if stream is not None:
-        streams.add(pipe, job.id, stream, reader)
+        streams.add(pipe, job.id, stream, reader, job.reply_to)
     _add(pipe, job, record)
     entry: bytes = (await pipe.execute())[-1]
     return entry.decode()

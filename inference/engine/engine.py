@@ -95,7 +95,8 @@ class Engine:
         self.queued.add(seq)
 
     def take_over(self, lives: Iterable[Life]) -> None:
-        """Go on with sequences of a worker that is gone, whose `tokens` are their prompts.
+        """Go on with sequences of a worker that is gone, or of a client that was, whose `tokens` are their
+        prompts.
 
         Who had a place is parked, and will be computed again. Who may have been computed when it ended is
         tried alone, until it has a token: who had a place, and the first of those who waited for one.
@@ -104,7 +105,7 @@ class Engine:
         waiting: list[Sequence] = []
         for seq, past in lives:
             self._rebuild(seq, past)
-            if seq.state is not State.OVER:
+            if seq.state is not State.OVER and past.gone == "worker":
                 (waiting if past.is_queued or past.is_parked else running).append(seq)
         waiting.sort(key=scheduler.line_key)
         self._suspects |= {s.id for s in (*running, *waiting[: self.n_slots])}
@@ -294,7 +295,7 @@ class Engine:
             if past.is_held:  # who held it does not know of this worker
                 self._emit(seq, Released())
         else:
-            self._tell_parked(seq, "worker", 0, parked_at)
+            self._tell_parked(seq, past.gone, 0, parked_at)
         seq.state, seq.since = State.PARKED, parked_at
         self.parked.add(seq)
 

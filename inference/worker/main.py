@@ -17,7 +17,7 @@ from typing import Any
 
 from inference.broker import connect, control, occupancy
 from inference.broker.control import ControlReader
-from inference.broker.jobs import JobReader
+from inference.broker.jobs import Claimed, JobReader
 from inference.broker.lease import RENEW_EVERY_S, Fenced, Lease
 from inference.broker.listeners import LOOK_EVERY_S, Listeners
 from inference.broker.publisher import Publisher
@@ -223,7 +223,10 @@ class Worker:
         await self._claim()  # they come first
         while True:
             for job in await self._jobs.read():
-                await self._take(job)
+                if job.goes_on:
+                    await self._go_on([Claimed(job, "", gone="client")])
+                else:
+                    await self._take(job)
 
     async def _take(self, job: Job) -> None:
         async with self._reading:
@@ -357,9 +360,10 @@ class Worker:
             await self._claim()
 
     async def _claim(self) -> None:
-        claimed = await self._jobs.claim(self._lease)
-        if not claimed:
-            return
+        if claimed := await self._jobs.claim(self._lease):
+            await self._go_on(claimed)
+
+    async def _go_on(self, claimed: list[Claimed]) -> None:
         found = [await takeover.look(one, self._consider_again) for one in claimed]
         gone = await control.cancelled()
         # From here to the hand-over nothing is awaited: a cancel finds a job before it or after it.
@@ -369,7 +373,7 @@ class Worker:
             if not left.histories:
                 over.append(left.job.id)
                 continue
-            logger.warning("%s is taken over: its worker is gone", left.job.id)
+            logger.warning("%s is taken over: its %s was gone", left.job.id, left.gone)
             self._open_books(left.job, left.numbers)
             for id, history in left.histories.items():
                 self._publisher.remember(id, history)

@@ -14,7 +14,7 @@ from inference.broker.hub import MAX_QUEUED, hub
 from inference.broker.streams import Stream
 from inference.messages import TERMINAL, Accepted, Event, Failed, Job, Preempted, Resumed
 from inference.stream import DEAD_AFTER, LOOK_EVERY, MOST_AT_ONCE, PARKED_EVERY, Progress, submitted
-from inference.tasks import end
+from inference.tasks import end, heed
 from inference.wire import sse
 from inference.wire.errors import RequestError
 from inference.wire.ids import Ids
@@ -62,6 +62,7 @@ class Siblings:
         Raises RequestError when the worker refuses the request, or when none has lived for some time.
         """
         found = None
+        heed()
         if self._error is None:
             try:
                 async with asyncio.timeout_at(None if deadline == float("inf") else deadline):

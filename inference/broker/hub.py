@@ -20,6 +20,7 @@ from channels.layers import get_channel_layer
 from django.conf import settings
 
 from inference.messages import Event, Failed, decode_event, encode_event
+from inference.tasks import heed
 
 from . import control, log
 from .connect import AWAY
@@ -183,6 +184,7 @@ class Follower:
 
     async def _wait(self, until: float) -> None:
         """Wait until `until` or until something comes, or shorter: a timer of an earlier wait may end it."""
+        heed()
         loop = asyncio.get_running_loop()
         if self._timer is not None and until < self._timer.when():
             self._timer.cancel()

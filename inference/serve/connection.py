@@ -52,6 +52,11 @@ class Connection(tcp.Server):  # type: ignore[misc]
         super().connectionLost(reason)
         self._wake()
 
+    @property
+    def is_behind(self) -> bool:
+        """Whether somebody waits for room."""
+        return self._room is not None
+
     async def has_room(self) -> None:
         """Wait until not much is unsent, or the client has gone."""
         while self.unsent > MOST_UNSENT:

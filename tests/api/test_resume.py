@@ -78,8 +78,9 @@ async def test_the_workers_are_asked_to_tell_who_comes_back():
         commands = ControlReader()
         while Command("follow", job.id, hub().group) not in await commands.read():
             pass
-        await second.leaves()
-        await first.leaves()
+        await worker.says(job, Token(2, "b"), END)
+        await second.ends()
+        await first.ends()
 
 
 async def test_the_connection_that_came_last_cancels_and_one_before_it_does_not():

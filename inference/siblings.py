@@ -13,7 +13,16 @@ from inference.broker.connect import AWAY
 from inference.broker.hub import MAX_QUEUED, hub
 from inference.broker.streams import Stream
 from inference.messages import TERMINAL, Accepted, Event, Failed, Job, Preempted, Resumed
-from inference.stream import DEAD_AFTER, LOOK_EVERY, MOST_AT_ONCE, PARKED_EVERY, Progress, submitted
+from inference.stream import (
+    CANCELLED,
+    DEAD_AFTER,
+    LOOK_EVERY,
+    MOST_AT_ONCE,
+    PARKED_EVERY,
+    Progress,
+    is_cancelled,
+    submitted,
+)
 from inference.tasks import end, heed
 from inference.wire import sse
 from inference.wire.errors import RequestError
@@ -182,6 +191,9 @@ async def relay(
         found = await siblings.next(due)
         data = b""
         while found is not None:  # what has come together goes out together
+            if is_cancelled(found[1]):
+                await send(data)
+                raise CANCELLED
             if notices or not isinstance(found[1], Preempted | Resumed):
                 data += ids(encoder.event(*found), found[0])
             found = siblings.ready() if len(data) < MOST_AT_ONCE else None

@@ -12,7 +12,18 @@ from inference.broker import control, jobs, occupancy, streams
 from inference.broker.connect import AWAY
 from inference.broker.hub import Follower, hub
 from inference.broker.streams import Stream
-from inference.messages import TERMINAL, Accepted, Event, Failed, Job, Preempted, Resumed, Started, Token
+from inference.messages import (
+    TERMINAL,
+    Accepted,
+    Event,
+    Failed,
+    Finished,
+    Job,
+    Preempted,
+    Resumed,
+    Started,
+    Token,
+)
 from inference.wire import sse
 from inference.wire.api import Encoder
 from inference.wire.errors import RequestError
@@ -24,6 +35,12 @@ DEAD_AFTER = 60.0  # seconds without any live worker: one that died loads its mo
 LOST_AFTER = 30.0  # seconds in which a generation is neither in the queue nor at a live worker
 MOST_AT_ONCE = 64 << 10  # bytes of one message to a client, about; what has come besides follows
 WORKER_DIED = RequestError(503, "", "The worker died while it ran this request. Send it again.")
+CANCELLED = RequestError(
+    503,
+    "",
+    "The generation was cancelled, as when an earlier connection of this stream is closed. Repeat the request "
+    "with Last-Event-ID, the id of the last event that came, and it goes on.",
+)
 LOST = RequestError(503, "", "The request was lost when Redis was restarted. Send it again.")
 
 
@@ -158,6 +175,11 @@ async def submitted(
             await leave()
 
 
+def is_cancelled(event: Event) -> bool:
+    """Whether it tells that its generation was cancelled. Its reader is still here, so that it was not by him."""
+    return isinstance(event, Finished) and event.stop_type == "cancelled"
+
+
 async def relay(
     progress: Progress,
     encoder: Encoder,
@@ -174,7 +196,7 @@ async def relay(
     A comment is due a fixed time after the last bytes (`arrived`, of `loop.time()`, counts as such), and
     nothing but bytes moves that. None is sent before the request is accepted, so that a refusal can still
     be a plain error. `ping_every` None: only a parked stream has keepalives. `notices` False: no comments
-    of any kind. A Failed that comes before any byte raises its RequestError instead.
+    of any kind. A Failed that comes before any byte raises its RequestError instead, and so does a cancellation.
     """
     loop = asyncio.get_running_loop()
     last_sent, is_silent = arrived, not ids.is_resumed
@@ -187,6 +209,9 @@ async def relay(
         while event is not None:  # what has come together goes out together
             if isinstance(event, Failed) and is_silent and not data:
                 raise RequestError.from_failed(event)
+            if is_cancelled(event):
+                await send(data)
+                raise CANCELLED
             if notices or not isinstance(event, Preempted | Resumed):
                 data += ids(encoder.event(event))
             if isinstance(event, TERMINAL):

@@ -58,6 +58,7 @@ MIDDLEWARE = [
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "dashboard.unavailable.DatabaseAway",
 ]
 ROOT_URLCONF = "project.urls"
 ASGI_APPLICATION = "project.asgi.application"

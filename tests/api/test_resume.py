@@ -237,6 +237,25 @@ async def test_what_was_cancelled_when_its_client_left_goes_on_under_another_id(
     assert {chunk["id"] for chunk in third.chunks} == {f"chatcmpl-{job.id}"}
 
 
+@pytest.mark.parametrize("several", [False, True])
+async def test_who_is_still_there_is_told_of_a_cancellation_and_can_go_on(several):
+    body = TWO if several else PLAIN
+    async with working() as worker:
+        client = Client("POST", "/completion", body)
+        job = await worker.takes()
+        await accept(worker, job, 1 + several)
+        await worker.says(job, Token(1, "a"))
+        await client.hears('"a"')
+        for index in range(1 + several):
+            await worker.says_of(job, index, cancelled(1))
+        await client.ends()
+        assert "goes on" in client.chunks[-1]["error"]["message"]
+        assert len(ids(client)) == 1
+        again = Client("POST", "/completion", body, Last_Event_Id=ids(client)[0])
+        assert (await worker.takes()).goes_on
+        await again.leaves()
+
+
 async def test_of_several_choices_those_that_were_over_stay_so():
     async with working() as worker:
         first = Client("POST", "/completion", TWO)

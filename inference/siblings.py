@@ -192,7 +192,8 @@ async def relay(
         data = b""
         while found is not None:  # what has come together goes out together
             if is_cancelled(found[1]):
-                await send(data)
+                if data:
+                    await send(data)
                 raise CANCELLED
             if notices or not isinstance(found[1], Preempted | Resumed):
                 data += ids(encoder.event(*found), found[0])

@@ -38,7 +38,7 @@ WORKER_DIED = RequestError(503, "", "The worker died while it ran this request. 
 CANCELLED = RequestError(
     503,
     "",
-    "The generation was cancelled, as when an earlier connection of this stream is closed. Repeat the request "
+    "The generation was cancelled, as when an earlier connection of its client is closed. Repeat the request "
     "with Last-Event-ID, the id of the last event that came, and it goes on.",
 )
 LOST = RequestError(503, "", "The request was lost when Redis was restarted. Send it again.")
@@ -176,7 +176,7 @@ async def submitted(
 
 
 def is_cancelled(event: Event) -> bool:
-    """Whether it tells that its generation was cancelled. Its reader is still here, so that it was not by him."""
+    """Whether its generation was cancelled: not by its reader, who is still here."""
     return isinstance(event, Finished) and event.stop_type == "cancelled"
 
 
@@ -196,7 +196,8 @@ async def relay(
     A comment is due a fixed time after the last bytes (`arrived`, of `loop.time()`, counts as such), and
     nothing but bytes moves that. None is sent before the request is accepted, so that a refusal can still
     be a plain error. `ping_every` None: only a parked stream has keepalives. `notices` False: no comments
-    of any kind. A Failed that comes before any byte raises its RequestError instead, and so does a cancellation.
+    of any kind. A Failed that comes before any byte raises its RequestError instead; a cancellation raises
+    one (503) after what came before it.
     """
     loop = asyncio.get_running_loop()
     last_sent, is_silent = arrived, not ids.is_resumed
@@ -210,7 +211,8 @@ async def relay(
             if isinstance(event, Failed) and is_silent and not data:
                 raise RequestError.from_failed(event)
             if is_cancelled(event):
-                await send(data)
+                if data:
+                    await send(data)
                 raise CANCELLED
             if notices or not isinstance(event, Preempted | Resumed):
                 data += ids(encoder.event(event))

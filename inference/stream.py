@@ -47,15 +47,12 @@ LOST = RequestError(503, "", "The request was lost when Redis was restarted. Sen
 class Progress:
     """Follows a generation and knows its state: submitted, queued, prefill, decode or parked."""
 
-    def __init__(
-        self, follower: Follower, look_every: float, dead_after: float, lost_after: float = LOST_AFTER
-    ) -> None:
+    def __init__(self, follower: Follower, look_every: float, dead_after: float) -> None:
         self.state = "submitted"
         self.entry: str | None = None  # its job's in the queue, if that is known
         self._follower = follower
         self._look_every = look_every
         self._dead_after = dead_after
-        self._lost_after = lost_after
         self._dead_since: float | None = None
         self._lost_since: float | None = None
         self._before_park = "queued"
@@ -116,7 +113,7 @@ class Progress:
             return
         self._dead_since = None
         self._lost_since = None if is_known else self._lost_since or now
-        if self._lost_since is not None and now - self._lost_since > self._lost_after:
+        if self._lost_since is not None and now - self._lost_since > LOST_AFTER:
             raise LOST
 
 

@@ -62,8 +62,9 @@ end
 return is
 """)
 
-# KEYS: incarnations, the lease. ARGV: token, worker, a name for the data if it is new.
+# KEYS: incarnations, the lease, the counter. ARGV: token, worker, a name for the data if it is new.
 REGISTER = Script(f"""{STANDING}
+if tonumber(redis.call('GET', KEYS[3]) or 0) < tonumber(ARGV[1]) then redis.call('SET', KEYS[3], ARGV[1]) end
 redis.call('HSETNX', KEYS[1], 'data', ARGV[3])
 redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
 redis.call('SET', KEYS[2], now(), 'EX', {LASTS_S})
@@ -98,7 +99,8 @@ class Lease:
 
     async def register(self) -> None:
         """Hold the lease in a Redis that has lost its data."""
-        keys, args = (INCARNATIONS, LEASE + self.token), (self.token, self.worker, uuid.uuid4().hex)
+        keys = (INCARNATIONS, LEASE + self.token, LAST_TOKEN)
+        args = (self.token, self.worker, uuid.uuid4().hex)
         self.data = (await patiently(lambda: REGISTER.run(keys, args))).decode()
 
     async def give_up(self, *, in_order: bool) -> None:

@@ -291,12 +291,14 @@ class Engine:
         seq.method, seq.redo = "recompute", len(seq.tokens) - 1 if past.tokens else 0
         parked_at = now - past.parked_ago
         if past.is_parked:
-            seq.cause, seq.parked_at = past.cause, parked_at
+            seq.cause, seq.parked_at, seq.since = past.cause, parked_at, parked_at
             if past.is_held:  # who held it does not know of this worker
                 self._emit(seq, Released())
         else:
-            self._tell_parked(seq, past.gone, 0, parked_at)
-        seq.state, seq.since = State.PARKED, parked_at
+            self._tell_parked(seq, past.gone, 0, parked_at)  # with its turn before those who wait
+        if past.gone == "client":
+            seq.since = now  # it had given up its turn
+        seq.state = State.PARKED
         self.parked.add(seq)
 
     def _try_suspect(self, work: list[Work]) -> list[Work]:

@@ -100,6 +100,8 @@ def _told(event: Preempted | Resumed) -> str:
     """A park or a resume in the words of the worker's log."""
     if isinstance(event, Resumed):
         return f"resumed in slot {event.slot} after {event.waited:.1f} s"
+    if event.cause == "worker":
+        return "parked: its worker is gone, to be recomputed"
     if not event.cells:
         return f"parked before its prompt began ({event.cause})"
     where = f"{event.bytes / 2**20:.1f} MiB of RAM" if event.method == "swap" else "to be recomputed"

@@ -141,8 +141,8 @@ async def test_a_job_that_its_worker_tried_again_alone_is_named_when_it_dies():
     before.lease.suspect_sync("")
     before.lease.suspect_sync(poison.id)
     after = await Worker.start(name)
-    claimed = {found.job: found.culprit for found in await after.claim()}
-    assert (claimed[poison], claimed[other]) == (poison.id, poison.id)
+    claimed = {found.job.id: found.culprit for found in await after.claim()}
+    assert (claimed[poison.id], claimed[other.id]) == (poison.id, poison.id)
 
 
 async def test_of_two_that_were_tried_at_once_none_is_to_blame_and_none_after_an_orderly_end():
@@ -153,8 +153,8 @@ async def test_of_two_that_were_tried_at_once_none_is_to_blame_and_none_after_an
     await two.lease.suspect(second.id)
     await one.lease.give_up(in_order=False)
     await two.lease.give_up(in_order=True)
-    claimed = {found.job: found.culprit for found in await three.claim()}
-    assert (claimed[first], claimed[second]) == ("", "")
+    claimed = {found.job.id: found.culprit for found in await three.claim()}
+    assert (claimed[first.id], claimed[second.id]) == ("", "")
 
 
 async def test_no_incarnation_leaves_anything_behind():
@@ -208,6 +208,7 @@ async def test_a_lost_answer_loses_no_job(monkeypatch):
         return found
 
     monkeypatch.setattr(worker.reader, "_read", lossy)
+    monkeypatch.setattr(jobs, "BLOCK_MS", 10)
     later = job()
     await jobs.submit(later)
     found = []

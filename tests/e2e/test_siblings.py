@@ -124,13 +124,6 @@ def test_one_oversized_prompt_refuses_all_before_the_stream_opens(
     assert not any(slot["is_processing"] for slot in slots(stack))
 
 
-def test_a_parked_choice_keeps_the_stream_alive(stack: Stack, filler: Reply) -> None:
-    long = " ".join([FOX] * 40)
-    with Reply(stack.port, "/completion", body("/completion", [long, long], 2)) as reply:
-        reply.wait_for(": preempted 0")
-        reply.wait_for(": preempt-keepalive")
-
-
 def test_a_client_that_leaves_frees_all_its_choices_in_every_state(stack: Stack) -> None:
     long = " ".join([FOX] * 25)
     with Reply(stack.port, "/completion", body("/completion", [long] * 5, 200)) as reply:
@@ -151,22 +144,3 @@ def test_of_a_request_that_is_over_or_refused_no_job_is_left(stack: Stack) -> No
             if client.xlen(JOBS) == 0:
                 return
     raise AssertionError("a job was never acknowledged")
-
-
-def test_a_worker_that_dies_ends_every_choice_with_an_error(
-    tmp_path_factory: pytest.TempPathFactory,
-) -> None:
-    stack = Stack(tmp_path_factory.mktemp("killed-siblings"), **{"ctx-size": 512, "parallel": 2})
-    stack.start()
-    try:
-        with Reply(stack.port, "/completion", body("/completion", [KNIGHT, FOX, KNIGHT], 400)) as reply:
-            reply.wait_for("data:")
-            stack.kill("worker")
-            reply.read()
-            errors = [chunk["error"] for chunk in reply.objects if "error" in chunk]
-            assert [error["index"] for error in errors] == [0, 1, 2]
-            assert all("worker died" in error["message"] for error in errors)
-        again = Reply(stack.port, "/completion", body("/completion", KNIGHT, 4, n=2)).read()
-        assert [chunk["tokens_predicted"] for chunk in again.objects if chunk["stop"]] == [4, 4]
-    finally:
-        stack.stop()

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from inference.wire.errors import RequestError
 
+COLON = ord(":")
 _FORM = re.compile(rb"([0-9a-f]{32})\.(\d{1,10}(?:-\d{1,10}){0,127})")
 
 
@@ -47,6 +48,7 @@ class Ids:
         self._count = [0] * n_choices
         self._said = [b"%d" % count for count in self._seen]
         self._shown = shown
+        self._is_single = shown and n_choices == 1
         self._as_it_is = not (shown or any(self._seen))
 
     @property
@@ -64,6 +66,9 @@ class Ids:
         if self._as_it_is or not data:
             return data
         count, seen = self._count[choice], self._seen[choice]
+        if self._is_single and count >= seen and data[0] != COLON and data.find(b"\n\n") == len(data) - 2:
+            self._count[0] = count = count + 1  # as almost always: the one chunk of a token
+            return b"%b%d\n%b" % (self._head, count, data)
         sent: list[bytes] = []
         for event in data.split(b"\n\n")[:-1]:
             is_comment = event.startswith(b":")

@@ -10,6 +10,7 @@ from django.contrib.auth.models import AnonymousUser
 from django.urls import path
 
 from dashboard.consumers import GenerationEvents
+from inference import drain
 from inference.broker.hub import hub
 from inference.broker.publisher import Publisher
 from inference.messages import Accepted, Failed
@@ -69,6 +70,24 @@ async def test_more_readers_than_there_may_be_are_refused(generation, ada, setti
         assert (await get(generation, ada))["status"] == 429
     await publish_a_refusal(generation)
     assert (await get(generation, ada))["status"] == 200
+
+
+async def test_when_the_server_restarts_a_stream_ends_well_so_that_the_browser_comes_again(
+    generation, ada, monkeypatch
+):
+    request = HttpCommunicator(ROUTER, "GET", f"/generations/{generation.pk}/events")
+    request.scope["user"] = ada
+    await request.send_input({"type": "http.request", "body": b"", "more_body": False})
+    assert (await request.receive_output(10))["status"] == 200
+    assert (await request.receive_output(10))["body"] == b"retry: 1000\n\n"
+    monkeypatch.setattr(drain, "_has_begun", True)
+    assert not drain.is_waited_for(request.future)
+    request.future.cancel()
+    last = await request.receive_output(10)
+    while last["more_body"]:
+        assert b"event: f" not in last["body"]  # neither finished nor failed
+        last = await request.receive_output(10)
+    await request.wait(10)
 
 
 async def test_anothers_generation_is_not_found(generation, grace):

@@ -7,6 +7,10 @@ from dataclasses import dataclass, field
 
 from inference.messages import Accepted, Event, Preempted, Released, Resumed, Started, Token
 
+from .context_shift import ContextShift
+from .llama import Model
+from .sequence import Sequence
+
 
 @dataclass(slots=True)
 class Past:
@@ -75,3 +79,20 @@ class Past:
             self.decode_s += seconds
         else:
             self.prompt_s += seconds
+
+
+def rebuild(seq: Sequence, past: Past, model: Model, shift: ContextShift, now: float) -> None:
+    """Bring a sequence that has its prompt into the state in which it was left. `now`: the engine's clock."""
+    seq.arrived_at = seq.since = now - past.accepted_ago
+    seq.started, seq.slot = past.is_started, past.slot
+    seq.parks, seq.parked_s = past.parks, past.parked_s
+    seq.prompt_s, seq.decode_s = past.prompt_s, past.decode_s
+    if past.tokens:
+        seq.first_token_at = now - past.first_token_ago
+    for token in past.tokens:
+        if shift.is_due(seq):
+            shift.make_room(seq)
+        seq.tokens.append(token)
+        if token not in model.eog:
+            seq.text.push(model.piece(token))
+    seq.sampler.replay(past.tokens)

@@ -5,12 +5,11 @@ from __future__ import annotations
 import ctypes
 import random
 
-import llama_cpp as lib
 import numpy as np
 
 from inference.messages import SamplingParams
 
-from .llama import Context, Model
+from .llama import Context, Model, lib
 
 
 class Sampler:

@@ -100,8 +100,8 @@ def _told(event: Preempted | Resumed) -> str:
     """A park or a resume in the words of the worker's log."""
     if isinstance(event, Resumed):
         return f"resumed in slot {event.slot} after {event.waited:.1f} s"
-    if event.cause == "worker":
-        return "parked: its worker is gone, to be recomputed"
+    if event.cause in ("worker", "client"):
+        return f"parked: its {event.cause} was gone, to be recomputed"
     if not event.cells:
         return f"parked before its prompt began ({event.cause})"
     where = f"{event.bytes / 2**20:.1f} MiB of RAM" if event.method == "swap" else "to be recomputed"
@@ -161,7 +161,7 @@ class Worker:
             },
             "n_ctx": n_cells,
             "n_ctx_seq": self._n_ctx_seq,
-            "swap": context.swap,
+            "swap": self._engine.swap,
             "context_shift": self._engine.context_shift,
             "exact": options.exact,
         }

@@ -12,7 +12,8 @@ import signal
 import sys
 import time
 
-from inference.engine.engine import Engine, Work
+from inference.engine.engine import Engine
+from inference.engine.sequence import Work
 from manage import main
 
 POISON = 4242  # a token that no prompt of a test has by chance

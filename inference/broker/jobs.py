@@ -15,7 +15,7 @@ from redis.exceptions import ResponseError
 
 from inference.messages import Job
 
-from . import records
+from . import records, streams
 from .connect import AWAY, BLOCK_MS, Script, async_client, entries, patiently, sync_client
 from .keys import INCARNATIONS, JOBS, LEASE, SUSPECTS, WORKER_GROUP
 from .lease import HOLDS, LASTS_S, STANDING, Lease
@@ -67,14 +67,29 @@ class Claimed(NamedTuple):
 
     job: Job
     culprit: str
+    gone: str = "worker"  # or "client": it was cancelled, and its client is back
 
 
-async def submit(job: Job, record: dict[str, Any] | None = None) -> None:
-    """Hand a job to the workers. `record` is the data of its `submitted` record; None for a job that is
-    no generation. Raises RedisError or OSError while Redis is away."""
+async def submit(
+    job: Job, record: dict[str, Any] | None = None, stream: streams.Stream | None = None, reader: str = ""
+) -> str:
+    """Hand a job to the workers; its entry in the queue.
+
+    `record` is the data of its `submitted` record; None for a job that is no generation. `stream` is kept
+    for clients that take it up again, with the reader that it has now. Raises RedisError or OSError while
+    Redis is away.
+    """
     pipe = async_client().pipeline(transaction=False)
+    if stream is not None:
+        streams.add(pipe, job.id, stream, reader, job.reply_to)
     _add(pipe, job, record)
-    await pipe.execute()
+    entry: bytes = (await pipe.execute())[-1]
+    return entry.decode()
+
+
+async def is_in_queue(entry: str) -> bool:
+    """Whether this job has not come to its end. Raises RedisError or OSError."""
+    return bool(await async_client().xrange(JOBS, min=entry, max=entry))
 
 
 def submit_sync(job: Job, record: dict[str, Any] | None = None) -> None:

@@ -17,7 +17,7 @@ from typing import Any
 
 from inference.broker import connect, control, occupancy
 from inference.broker.control import ControlReader
-from inference.broker.jobs import JobReader
+from inference.broker.jobs import Claimed, JobReader
 from inference.broker.lease import RENEW_EVERY_S, Fenced, Lease
 from inference.broker.listeners import LOOK_EVERY_S, Listeners
 from inference.broker.publisher import Publisher
@@ -100,8 +100,8 @@ def _told(event: Preempted | Resumed) -> str:
     """A park or a resume in the words of the worker's log."""
     if isinstance(event, Resumed):
         return f"resumed in slot {event.slot} after {event.waited:.1f} s"
-    if event.cause == "worker":
-        return "parked: its worker is gone, to be recomputed"
+    if event.cause in ("worker", "client"):
+        return f"parked: its {event.cause} was gone, to be recomputed"
     if not event.cells:
         return f"parked before its prompt began ({event.cause})"
     where = f"{event.bytes / 2**20:.1f} MiB of RAM" if event.method == "swap" else "to be recomputed"
@@ -225,7 +225,10 @@ class Worker:
         await self._claim()  # they come first
         while True:
             for job in await self._jobs.read():
-                await self._take(job)
+                if job.goes_on:
+                    await self._go_on([Claimed(job, "", gone="client")])
+                else:
+                    await self._take(job)
 
     async def _take(self, job: Job) -> None:
         async with self._reading:
@@ -284,6 +287,7 @@ class Worker:
                             self._cancelled.popitem(last=False)
                 elif command.kind == "follow":
                     self._publisher.route(command.id, command.group)
+                    self._listeners.also(command.id, command.group)
                 elif command.kind == "claim":
                     self._claim_now.set()
                 elif command.worker == self.id:
@@ -358,9 +362,10 @@ class Worker:
             await self._claim()
 
     async def _claim(self) -> None:
-        claimed = await self._jobs.claim(self._lease)
-        if not claimed:
-            return
+        if claimed := await self._jobs.claim(self._lease):
+            await self._go_on(claimed)
+
+    async def _go_on(self, claimed: list[Claimed]) -> None:
         found = [await takeover.look(one, self._consider_again) for one in claimed]
         gone = await control.cancelled()
         # From here to the hand-over nothing is awaited: a cancel finds a job before it or after it.
@@ -370,7 +375,7 @@ class Worker:
             if not left.histories:
                 over.append(left.job.id)
                 continue
-            logger.warning("%s is taken over: its worker is gone", left.job.id)
+            logger.warning("%s is taken over: its %s was gone", left.job.id, left.gone)
             self._open_books(left.job, left.numbers)
             for id, history in left.histories.items():
                 self._publisher.remember(id, history)

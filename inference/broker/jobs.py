@@ -14,7 +14,7 @@ from redis.exceptions import ResponseError
 
 from inference.messages import Job
 
-from . import log, records
+from . import admission, log, records
 from .connect import BLOCK_MS, async_client, entries, patiently, sync_client
 from .keys import JOBS, WORKER_GROUP
 
@@ -51,6 +51,7 @@ def _add(pipe: Any, job: Job, record: dict[str, Any] | None) -> None:
     if record is not None:
         records.append(pipe, job.id, "submitted", "", record)
     pipe.xadd(JOBS, {"job": job.to_json()})
+    admission.keep(pipe, job.id)
 
 
 class JobReader:

@@ -118,10 +118,8 @@ def _admit(id: str, user: User) -> None:
         if name == admission.EVERYBODY:
             raise Refused(503, FULL) from None
         answers = "one answer" if limit == 1 else f"{limit} answers"
-        message = (
-            f"You may have {answers} on the way at once. Wait for one or stop one; your text is still here."
-        )
-        raise Refused(429, message) from None
+        advice = "Wait until one is done, or stop one; your text is still here."
+        raise Refused(429, f"You may have {answers} on the way at once. {advice}") from None
 
 
 def longest() -> int:

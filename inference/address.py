@@ -9,9 +9,11 @@ from typing import Any
 from django.conf import settings
 from django.http import HttpRequest
 
+UNKNOWN = "unknown"
+
 
 def of_scope(scope: Mapping[str, Any]) -> str:
-    """The address behind an ASGI scope; "" when there is none."""
+    """The address behind an ASGI scope; `UNKNOWN` when there is none."""
     forwarded = [value.decode("latin-1") for name, value in scope["headers"] if name == b"x-forwarded-for"]
     return client_address((scope.get("client") or ("",))[0], ",".join(forwarded))
 
@@ -31,9 +33,9 @@ def client_address(peer: str, forwarded: str) -> str:
     while hops and _is_trusted(peer):
         peer = hops.pop()
     try:
-        found = ipaddress.ip_address(peer)
+        found = ipaddress.ip_address(peer.partition("%")[0])
     except ValueError:
-        return peer[:64]
+        return UNKNOWN
     if isinstance(found, ipaddress.IPv6Address):
         if found.ipv4_mapped is None:
             return str(ipaddress.ip_network((found, 64), strict=False).network_address)

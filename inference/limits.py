@@ -14,6 +14,7 @@ from inference.models import ApiKey, UserLimits
 from inference.options import Options
 from inference.wire.errors import RequestError
 
+Snapshots = Sequence[dict[str, Any]]
 WHOSE = {
     "address": "Without a key, your address",
     "flag": "This API key",
@@ -44,15 +45,13 @@ def of_user(user: User) -> tuple[Account, ...]:
     return (Account(f"user:{user.pk}", _options().max_per_user if own is None else own),)
 
 
-def of_server(snapshots: Sequence[dict[str, Any]]) -> Account:
+def of_server(snapshots: Snapshots) -> Account:
     """Everybody's account: the slots of the live workers, and the queue."""
     queue = _options().max_queue
     return Account(EVERYBODY, -1 if queue < 0 else queue + sum(len(s["slots"]) for s in snapshots))
 
 
-async def admit(
-    job_id: str, n: int, accounts: Sequence[Account], snapshots: Sequence[dict[str, Any]]
-) -> None:
+async def admit(job_id: str, n: int, accounts: Sequence[Account], snapshots: Snapshots) -> None:
     """Take room for n generations. Raises RequestError: 429 when the caller has as many as it may, 503 when
     the server has, 400 when n alone is too many for ever."""
     try:
@@ -71,9 +70,7 @@ def _refusal(full: Full, n: int) -> RequestError:
     name, limit = full.account
     if name == EVERYBODY:
         if n > limit:
-            return RequestError(
-                400, "", f"This server takes at most {limit} generations at once, not {n}.", "n"
-            )
+            return RequestError(400, "", f"This server has room for {limit} generations, not for {n}.", "n")
         return RequestError(503, "", "The queue of this server is full. Send the request again later.")
     whose = WHOSE[name.partition(":")[0]]
     message = f"{whose} may have {limit} generation{'s'[: limit != 1]} at once"

@@ -104,7 +104,7 @@ _streams: WeakKeyDictionary[asyncio.AbstractEventLoop, Streams] = WeakKeyDiction
 
 @asynccontextmanager
 async def as_long_as(grant: Grant | None) -> AsyncIterator[None]:
-    """Run the block while this holds. Then it is cancelled, and Revoked is raised instead; None always holds."""
+    """Run the block while this holds; then it is cancelled, and Revoked is raised. None always holds."""
     if grant is None:
         yield
         return

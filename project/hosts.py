@@ -15,9 +15,7 @@ from inference.wire.errors import RequestError
 from inference.wire.openai import error_body
 
 Application = Callable[..., Awaitable[Any]]
-WRONG_HOST = RequestError(
-    400, "", "This server has no such name. Names besides its own are for ALLOWED_HOSTS."
-)
+WRONG_HOST = RequestError(400, "", "This server has no such name: ALLOWED_HOSTS can give it one.")
 
 
 class AllowedHosts:

@@ -18,7 +18,7 @@ STOP_PATIENCE = 1.0  # seconds that open streams have to end
 
 
 class Request(http_protocol.WebRequest):  # type: ignore[misc]
-    """daphne's, which would keep whatever is sent: of a body that is too large it keeps so much as tells that."""
+    """daphne's, which would keep all that is sent: of a body that is too large, as much as tells so."""
 
     most = 0  # bytes
 

@@ -50,8 +50,8 @@ async def record_submitted(ids: Iterable[str], record: dict[str, Any]) -> None:
 def _add(pipe: Any, job: Job, record: dict[str, Any] | None) -> None:
     if record is not None:
         records.append(pipe, job.id, "submitted", "", record)
-    pipe.xadd(JOBS, {"job": job.to_json()})
     admission.keep(pipe, job.id)
+    pipe.xadd(JOBS, {"job": job.to_json()})
 
 
 class JobReader:

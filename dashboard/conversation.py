@@ -56,7 +56,9 @@ def begin(chat: Chat, user: User, text: str) -> list[Message]:
 
     With Redis away the message is kept all the same, and its generation has failed.
     """
-    on_the_way = Generation.objects.filter(message__chat_id=chat.pk).exclude(state__in=Generation.OVER)
+    on_the_way = Generation.objects.none()
+    if chat.pk is not None:
+        on_the_way = Generation.objects.filter(message__chat=chat).exclude(state__in=Generation.OVER)
     for generation in on_the_way.all():  # a copy: the rows may be others below
         settle(generation)
     priority = max(NORMAL, UserLimits.ceiling(user))

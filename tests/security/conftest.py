@@ -12,12 +12,12 @@ SECRET = "nobody but ada may read this"
 
 @pytest.fixture
 def ada(transactional_db) -> User:
-    return User.objects.create_user("ada", password="correct-horse-battery")
+    return User.objects.create_user("ada")
 
 
 @pytest.fixture
 def grace(transactional_db) -> User:
-    return User.objects.create_user("grace", password="correct-horse-battery")
+    return User.objects.create_user("grace")
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from django.test import Client as Browser
 from inference.broker.connect import sync_client
 from inference.broker.keys import CONTROL, JOBS
 from inference.models import Message
-from tests.api.play import fetch
+from tests.api.play import Client, fetch
 
 from .conftest import SECRET, cookie_of
 
@@ -47,23 +47,23 @@ def test_anothers_generation_cannot_be_stopped(other, generation):
     assert not sync_client().exists(CONTROL)
 
 
-@pytest.mark.parametrize("who", ["grace", "staff", None])
-async def test_anothers_stream_cannot_be_followed(who, generation, request):
-    headers = {}
-    if who is not None:
-        headers["Cookie"] = await sync_to_async(cookie_of)(request.getfixturevalue(who))
-    theirs = await fetch("GET", f"/generations/{generation.pk}/events", **headers)
-    never = await fetch("GET", f"/generations/{uuid.uuid4()}/events", **headers)
+@pytest.fixture(params=["grace", "staff", None])
+def cookie(request) -> dict[str, str]:
+    """Of somebody else, or of nobody."""
+    return {"Cookie": cookie_of(request.getfixturevalue(request.param))} if request.param else {}
+
+
+async def test_anothers_stream_cannot_be_followed(cookie, generation):
+    theirs = await fetch("GET", f"/generations/{generation.pk}/events", **cookie)
+    never = await fetch("GET", f"/generations/{uuid.uuid4()}/events", **cookie)
     assert theirs.status == never.status == 404
     assert theirs.body == never.body
     assert not sync_client().exists(CONTROL)
 
 
 async def test_ones_own_stream_can(generation, ada):
-    from tests.api.play import Client
-
     cookie = await sync_to_async(cookie_of)(ada)
     client = Client("GET", f"/generations/{generation.pk}/events", Cookie=cookie)
-    await client.hears("retry")
+    await client.hears("waiting")
     await client.leaves()
     assert client.status == 200

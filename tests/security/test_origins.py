@@ -101,7 +101,7 @@ async def test_the_stream_of_a_chat_is_for_our_own_pages(generation, ada):
     cookie = await sync_to_async(cookie_of)(ada)
     path = f"/generations/{generation.pk}/events"
     client = Client("GET", path, Host=HOST, Origin=FOREIGN[0], Cookie=cookie)
-    await client.hears("retry")
+    await client.hears("waiting")
     await client.leaves()
     assert "access-control-allow-origin" not in client.headers
 

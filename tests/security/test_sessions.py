@@ -78,13 +78,21 @@ def test_another_password_ends_the_sessions_of_the_old_one(client, ada):
     assert client.get("/").status_code == 302
 
 
-def test_a_session_is_another_after_signing_in_and_none_after_signing_out(client, ada, settings):
+@pytest.fixture
+def password(ada, settings) -> str:
+    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+    ada.set_password("correct-horse-battery")
+    ada.save()
+    return "correct-horse-battery"
+
+
+def test_a_session_is_another_after_signing_in_and_none_after_signing_out(client, password, settings):
     client.get("/accounts/login/")
     planted = client.session
     planted["x"] = 1
     planted.save()
     before = planted.session_key
-    client.post("/accounts/login/", {"username": "ada", "password": "correct-horse-battery"})
+    client.post("/accounts/login/", {"username": "ada", "password": password})
     after = client.cookies[settings.SESSION_COOKIE_NAME].value
     assert after != before
     client.post("/accounts/logout/")
@@ -96,11 +104,11 @@ def test_a_session_is_another_after_signing_in_and_none_after_signing_out(client
 @pytest.mark.parametrize(
     "target", ["https://evil.example/", "//evil.example", "javascript:alert(1)", "/\\evil.example"]
 )
-def test_signing_in_leads_to_no_other_site(target, client, ada):
+def test_signing_in_leads_to_no_other_site(target, client, password):
     for path in ("/accounts/login/", "/admin/login/"):
         reply = client.get(path, {"next": target}, follow=True)
         assert reply.redirect_chain in ([], [(f"/accounts/login/?next={_quoted(target)}", 302)])
-    form = {"username": "ada", "password": "correct-horse-battery", "next": target}
+    form = {"username": "ada", "password": password, "next": target}
     assert client.post("/accounts/login/", form).url == "/"
 
 

@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import User
 from django.test import Client as Browser
 
 from inference.broker import throttle
@@ -24,8 +25,23 @@ def attempt(name: str = "ada", password: str = "wrong", address: str = "192.0.2.
 
 
 @pytest.fixture(autouse=True)
-def _few(monkeypatch) -> None:
+def _few_and_fast(monkeypatch, settings) -> None:
     monkeypatch.setattr(throttle, "OF_ACCOUNT", 3)
+    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+
+
+@pytest.fixture
+def ada(ada: User) -> User:
+    ada.set_password(RIGHT)
+    ada.save()
+    return ada
+
+
+@pytest.fixture
+def grace(grace: User) -> User:
+    grace.set_password(RIGHT)
+    grace.save()
+    return grace
 
 
 def test_guesses_come_to_an_end_and_the_answer_says_for_how_long(ada):

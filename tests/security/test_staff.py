@@ -40,12 +40,14 @@ async def test_nor_by_a_key_whose_owner_is_not_staff(ada):
     assert not await OperatorAction.objects.aexists()
 
 
-@pytest.mark.parametrize("who", ["ada", None])
-async def test_nor_is_the_live_picture(who, request, transactional_db):
-    headers = [(b"host", b"localhost"), (b"origin", b"http://localhost")]
-    if who is not None:
-        cookie = await sync_to_async(cookie_of)(request.getfixturevalue(who))
-        headers.append((b"cookie", cookie.encode()))
+@pytest.fixture(params=["ada", None])
+def cookie(request) -> bytes:
+    """Of somebody who is not staff, or of nobody."""
+    return cookie_of(request.getfixturevalue(request.param)).encode() if request.param else b""
+
+
+async def test_nor_is_the_live_picture(cookie):
+    headers = [(b"host", b"localhost"), (b"origin", b"http://localhost"), (b"cookie", cookie)]
     await show()
     socket = WebsocketCommunicator(application, "/ws/monitor/", headers)
     await socket.connect()

@@ -22,6 +22,7 @@ from inference.wire.openai import error_body
 
 logger = logging.getLogger(__name__)
 
+MAX_BODY: int = settings.BERTH.max_body << 20  # bytes
 RETRY_AFTER = {429: b"2", 503: b"5"}  # seconds
 JSON = b"application/json; charset=utf-8"
 EVENT_STREAM = (
@@ -73,16 +74,15 @@ class StreamConsumer(AsyncConsumer, ABC):  # type: ignore[misc]
             await end(tasks, 2 * GIVE_UP_S)  # a second cancellation would cut the first one's work short
 
     async def _body(self, receive: Callable[[], Awaitable[Message]]) -> bytes | None:
-        """The whole body; None when it is longer than `--max-body` allows."""
+        """The whole body; None when it is longer than MAX_BODY."""
         parts, size = [], 0
-        most = settings.BERTH.max_body << 20
         while True:
             message = await receive()
             if message["type"] == "http.disconnect":
                 raise ClientLeft
             parts.append(message.get("body", b""))
             size += len(parts[-1])
-            if size > most:
+            if size > MAX_BODY:
                 return None
             if not message.get("more_body"):
                 return b"".join(parts)
@@ -99,7 +99,7 @@ class StreamConsumer(AsyncConsumer, ABC):  # type: ignore[misc]
                 )
                 await self.send_error(error, [(b"allow", allow)])
             elif body is None:
-                raise RequestError(413, "", f"The request body is larger than {settings.BERTH.max_body} MiB.")
+                raise RequestError(413, "", f"The request body is larger than {MAX_BODY >> 20} MiB.")
             else:
                 await self.handle(body)
         except RequestError as error:

@@ -34,12 +34,9 @@ class Request(HttpRequest):
 
 
 def _error(message: str, status: int) -> JsonResponse:
-    return JsonResponse({"error": message}, status=status)
-
-
-def _refused(refused: conversation.Refused) -> JsonResponse:
-    reply = _error(refused.message, refused.status)
-    reply["Retry-After"] = RETRY_AFTER[refused.status].decode()
+    reply = JsonResponse({"error": message}, status=status)
+    if status in RETRY_AFTER:
+        reply["Retry-After"] = RETRY_AFTER[status].decode()
     return reply
 
 
@@ -85,7 +82,7 @@ def create(request: Request) -> HttpResponse:
     try:
         conversation.begin(chat, request.user, text)
     except conversation.Refused as refused:
-        return _refused(refused)
+        return _error(refused.message, refused.status)
     return JsonResponse({"url": reverse("chat", args=[chat.pk])}, status=201)
 
 
@@ -102,7 +99,7 @@ def send(request: Request, pk: int) -> HttpResponse:
     except conversation.Busy:
         return _error(BUSY, 409)
     except conversation.Refused as refused:
-        return _refused(refused)
+        return _error(refused.message, refused.status)
     turns = [render_to_string("dashboard/message.html", {"message": _dressed(m)}) for m in messages]
     return JsonResponse({"html": "".join(turns)}, status=201)
 

@@ -11,9 +11,11 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
 from channels.consumer import AsyncConsumer
+from django.conf import settings
 from django.db import DatabaseError
 
 from inference import drain
+from inference.address import of_scope
 from inference.broker.connect import AWAY
 from inference.broker.control import GIVE_UP_S
 from inference.broker.hub import Crowded
@@ -23,7 +25,8 @@ from inference.wire.openai import error_body
 
 logger = logging.getLogger(__name__)
 
-MAX_BODY = 16 << 20  # bytes
+MAX_BODY: int = settings.BERTH.max_body << 20  # bytes
+RETRY_AFTER = {429: b"2", 503: b"5"}  # seconds
 JSON = b"application/json; charset=utf-8"
 EVENT_STREAM = (
     (b"content-type", b"text/event-stream; charset=utf-8"),
@@ -135,6 +138,11 @@ class StreamConsumer(AsyncConsumer, ABC):  # type: ignore[misc]
 
     # --- for subclasses ---------------------------------------------------------------------------
 
+    @property
+    def address(self) -> str:
+        """Who the request comes from."""
+        return of_scope(self.scope)
+
     def json(self, body: bytes) -> Any:
         """The body as JSON, whatever its content type says; raises RequestError (400)."""
         try:
@@ -172,6 +180,8 @@ class StreamConsumer(AsyncConsumer, ABC):  # type: ignore[misc]
             return
         if error.status == 401:
             headers = [*headers, (b"www-authenticate", b"Bearer")]
+        elif error.status in RETRY_AFTER:
+            headers = [*headers, (b"retry-after", RETRY_AFTER[error.status])]
         await self.send_json(error.status, self.error_body(error), headers)
 
     def stream_error(self, error: RequestError) -> bytes:

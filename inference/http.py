@@ -27,6 +27,10 @@ EVENT_STREAM = (
     (b"cache-control", b"no-cache"),
     (b"x-accel-buffering", b"no"),
 )
+SAFE = (  # an answer is data, never a page
+    (b"x-content-type-options", b"nosniff"),
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
+)
 
 Header = tuple[bytes, bytes]
 Message = dict[str, Any]
@@ -166,8 +170,8 @@ class StreamConsumer(AsyncConsumer, ABC):  # type: ignore[misc]
     # --- cross-origin -----------------------------------------------------------------------------
 
     async def _start(self, status: int, headers: Iterable[Header]) -> None:
-        message = {"type": "http.response.start", "status": status, "headers": [*headers, *self._cors()]}
-        await self._send(message)
+        headers = [*headers, *SAFE, *self._cors()]
+        await self._send({"type": "http.response.start", "status": status, "headers": headers})
 
     def _cors(self) -> list[Header]:
         """Pages of other origins may call the API: it is opened by a key, never by a cookie."""

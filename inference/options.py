@@ -65,6 +65,7 @@ class Options:
     cache_type_v: str = "f16"
     exact: bool = False
     allow_anonymous: bool = False
+    tls_proxy: bool = False
 
     @property
     def is_loopback(self) -> bool:
@@ -279,6 +280,8 @@ FLAGS = (
          "for tests: park each chat every N of its tokens (default: 0, never)"),
     Flag("allow_anonymous", "--allow-anonymous", "", _boolean, "",
          "serve without a key even where others can reach the server"),
+    Flag("tls_proxy", "--tls-proxy", "BERTH_TLS_PROXY", _boolean, "",
+         "a proxy in front ends TLS and sets X-Forwarded-Proto: pages and cookies go over https alone"),
 )  # fmt: skip
 
 

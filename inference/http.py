@@ -121,7 +121,7 @@ class StreamConsumer(AsyncConsumer, ABC):  # type: ignore[misc]
     def json(self, body: bytes) -> Any:
         """The body as JSON, whatever its content type says; raises RequestError (400)."""
         try:
-            return json.loads(body.decode())
+            return json.loads(body.decode(), parse_constant=_no_number)
         except UnicodeDecodeError:
             raise RequestError(400, "", "The request body is not UTF-8.") from None
         except RecursionError:
@@ -185,6 +185,10 @@ class StreamConsumer(AsyncConsumer, ABC):  # type: ignore[misc]
             allowed[1] = (b"access-control-allow-headers", wanted)  # * does not cover Authorization
         await self._start(204, [*allowed, (b"access-control-max-age", b"86400")])
         await self._send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+def _no_number(name: str) -> None:
+    raise ValueError(f"{name} is no number of JSON")
 
 
 class ClientLeft(Exception):

@@ -36,8 +36,8 @@ def say(prefix: str, line: str) -> None:
 class Child:
     """A process group of its own that does not outlive this process, however this process ends.
 
-    Lines of its output in which the pattern `hide` is found are not shown. One that crashes before it has said
-    a line with the pattern `ready` would crash again: it gives up, for the reason `crash`.
+    Lines of its output in which the pattern `hide` is found are not shown. One that crashes before it has
+    said a line with the pattern `ready` would crash again: it gives up, for the reason `crash`.
     """
 
     def __init__(

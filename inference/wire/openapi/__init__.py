@@ -22,8 +22,8 @@ ERRORS = {
 }
 STREAM = (
     "With `stream`, server-sent events: each `data:` line is a chunk in JSON{done}. Comments say what else "
-    "happens: `: preempted` and `: resumed` when the generation is parked and goes on, keepalives in any other "
-    "silence."
+    "happens: `: preempted` and `: resumed` when the generation is parked and goes on, keepalives in any "
+    "other silence."
 )
 
 

@@ -66,6 +66,8 @@ def _shape(facts: dict[str, Any]) -> Shape:
         value = fact(name, default)
         return max(value, default=0) if isinstance(value, list) else int(value)
 
+    if f"{arch}.context_length" in facts and not number("context_length"):
+        raise ValueError("it has no context")
     layers, heads = number("block_count"), number("attention.head_count")
     kv_heads = fact("attention.head_count_kv", heads)
     head_size = number("embedding_length") // heads if heads else 0

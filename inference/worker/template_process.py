@@ -23,7 +23,7 @@ from jinja2 import Template
 from jinja2.exceptions import SecurityError
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-CPU_S = 2.0  # of one rendering; the kernel ends the process then
+CPU_S = 1.0  # of one rendering; the kernel ends the process then
 MEMORY = 1 << 30  # bytes of address space
 LONGEST = 1 << 20  # characters of a prompt, and FACTOR times those of the messages
 FACTOR = 4

@@ -30,32 +30,24 @@ def failure(source: str) -> str:
     [
         WITHOUT_END,
         "{% macro m(n) %}{{ m(n + 1) }}{{ m(n + 1) }}{% endmacro %}{{ m(0) }}",
-        "{{ 10 ** 10 ** 8 }}",  # computed as it is compiled
+        "{{ 10 ** (10 ** 9) }}",  # computed as it is compiled
         "{{ 'x' * 10 ** 10 }}",
         "{% set all = namespace(s='x') %}{% for i in range(64) %}{% set all.s = all.s ~ all.s %}{% endfor %}",
         "{{ '%09999999999d' % 1 }}",
         "{{ 'x'.ljust(10 ** 10) }}",
         "{{ '{:>9999999999}'.format(1) }}",
         "{{ 'x' | center(9999999999) }}",
-        "{{ strftime_now('%9999999999Y') }}",
-        "{{ lipsum(n=9999999) }}",
         "{% for i in range(99999) %}{{ 'x' * 99999 }}{% endfor %}",
-        "{% set a = [] %}{{ a.__class__ }}",
         "{{ ''.__class__.__mro__[1].__subclasses__() }}",
         "{{ messages.append(1) }}",
-        "{{ raise_exception.__globals__ }}",
-        "{{ messages[0] | attr('__class__') }}",
-        "{{ '{0.__class__}'.format(1) }}",
         "{% include '/etc/passwd' %}",
         "{% import 'os' as os %}",
         "{{ " + "(" * 5000 + "1" + ")" * 5000 + " }}",
         "{% if 1 %}" * 500 + "{% endif %}" * 500,
         "{% for a in b %}" * 50 + "{% endfor %}" * 50,
         "{{ 1 // 0 }}",
-        "{{ messages[99999999999999999999] }}",
         "{{ raise_exception('x' * 1000000) }}",
         "{% if %}",
-        "\udcff",
         "x" * (chat_template.LONGEST_SOURCE + 1),
     ],
 )
@@ -65,16 +57,36 @@ def test_a_hostile_template_is_refused_in_one_short_line(source: str) -> None:
     assert len(why) < 700
 
 
+@pytest.mark.parametrize(
+    "source",
+    [
+        "{{ [].__class__ }}",
+        "{{ raise_exception.__globals__ }}",
+        "{{ messages[0] | attr('__class__') }}",
+        "{{ '{0.__class__}'.format(1) }}",
+        "{{ self.__init__.__globals__ }}",
+        "{{ cycler.__init__.__globals__ }}",
+        "{{ messages | map(attribute='__class__') | join }}",
+    ],
+)
+def test_a_template_sees_nothing_of_the_python_under_it(source: str) -> None:
+    try:
+        shown = ChatTemplate(source, bos="", eos="").render(HELLO)
+    except TemplateFailure:
+        return
+    assert shown == ""
+
+
 def test_what_a_template_did_to_one_message_is_nothing_to_the_next() -> None:
     template = ChatTemplate(
         "{% if messages[0]['content'] == 'loop' %}" + WITHOUT_END + "{% endif %}{{ messages[0]['content'] }}",
         bos="",
         eos="",
     )
-    for _ in range(2):
-        assert template.render(HELLO) == "hello"
-        with pytest.raises(TemplateFailure, match="takes more than 2 s"):
-            template.render([{"role": "user", "content": "loop"}])
+    assert template.render(HELLO) == "hello"
+    with pytest.raises(TemplateFailure, match="takes more than 1 s"):
+        template.render([{"role": "user", "content": "loop"}])
+    assert template.render(HELLO) == "hello"
 
 
 def test_a_prompt_may_be_as_long_as_its_messages_and_more() -> None:
@@ -106,4 +118,4 @@ async def test_the_worker_goes_on_while_a_template_runs() -> None:
     ((event, sequence),) = await considered
     assert isinstance(event, Failed)
     assert (event.status, sequence) == (400, None)
-    assert "takes more than 2 s" in event.message
+    assert "takes more than 1 s" in event.message

@@ -87,7 +87,8 @@ $("show-chats").addEventListener("click", (event) => {
 });
 
 for (const element of messages.querySelectorAll(".message--assistant:not([data-events]) .text")) {
-  new Markdown(element).show(element.textContent);
+  const written = element.textContent;
+  new Markdown(element).show(written);
 }
 view.toEnd();
 follow();

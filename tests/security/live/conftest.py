@@ -24,18 +24,19 @@ HOSTILE = """
 """
 
 
-@pytest.fixture(scope="package")
-def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A model whose steps are quick, and whose chat template is hostile."""
-    path = tmp_path_factory.mktemp("models") / "hostile.gguf"
-    tiny.write(path, REAL, chat_template=HOSTILE)
+def hostile_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model whose steps are quick, and whose chat template is hostile. It is written once."""
+    path = tmp_path_factory.getbasetemp() / "hostile.gguf"
+    if not path.exists():
+        tiny.write(path, REAL, chat_template=HOSTILE)
     return path
 
 
 @pytest.fixture(scope="package")
-def stack(tmp_path_factory: pytest.TempPathFactory, tiny_model: Path) -> Iterator[Stack]:
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """The real stack with little room, on that model."""
-    flags: dict[str, int | str] = {"model": str(tiny_model), "ctx-size": 256, "parallel": 4, "n-predict": 8}
+    model = hostile_model(tmp_path_factory)
+    flags: dict[str, int | str] = {"model": str(model), "ctx-size": 256, "parallel": 4, "n-predict": 8}
     stack = Stack(tmp_path_factory.mktemp("security"), **flags)
     stack.flags.append("--metrics")
     stack.start()

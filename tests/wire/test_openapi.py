@@ -17,7 +17,11 @@ from inference.wire.openai import CHAT, COMPLETIONS
 DOCUMENT = openapi.document("1")
 SCHEMAS = DOCUMENT["components"]["schemas"]
 SOURCES: dict[str, Any] = {"messages": [{"role": "user", "content": "a"}], "prompt": "a"}
-REQUESTS = [(CHAT, "ChatRequest"), (COMPLETIONS, "TextCompletionRequest"), (COMPLETION, "CompletionRequest")]
+REQUESTS: list[tuple[Any, str]] = [
+    (CHAT, "ChatRequest"),
+    (COMPLETIONS, "TextCompletionRequest"),
+    (COMPLETION, "CompletionRequest"),
+]
 BOUNDS = [
     (api, name, field)
     for api, request in REQUESTS

@@ -76,12 +76,12 @@ def check(case: Any, stack: Stack) -> None:
 
 
 @everything.parametrize()
-def test_every_answer_is_one_of_the_description(case: Any, stack: Stack) -> None:
+def test_every_answer_is_one_of_the_description(case, stack):
     check(case, stack)
 
 
 @bounds.parametrize()
-def test_every_bound_is_the_one_of_the_description(case: Any, stack: Stack) -> None:
+def test_every_bound_is_the_one_of_the_description(case, stack):
     check(case, stack)
 
 

@@ -33,6 +33,10 @@ EVENT_STREAM = (
     (b"cache-control", b"no-cache"),
     (b"x-accel-buffering", b"no"),
 )
+SAFE = (  # an answer is data, never a page
+    (b"x-content-type-options", b"nosniff"),
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
+)
 
 Header = tuple[bytes, bytes]
 Message = dict[str, Any]
@@ -146,7 +150,7 @@ class StreamConsumer(AsyncConsumer, ABC):  # type: ignore[misc]
     def json(self, body: bytes) -> Any:
         """The body as JSON, whatever its content type says; raises RequestError (400)."""
         try:
-            return json.loads(body.decode())
+            return json.loads(body.decode(), parse_constant=_no_number)
         except UnicodeDecodeError:
             raise RequestError(400, "", "The request body is not UTF-8.") from None
         except RecursionError:
@@ -202,8 +206,8 @@ class StreamConsumer(AsyncConsumer, ABC):  # type: ignore[misc]
     # --- cross-origin -----------------------------------------------------------------------------
 
     async def _start(self, status: int, headers: Iterable[Header]) -> None:
-        message = {"type": "http.response.start", "status": status, "headers": [*headers, *self._cors()]}
-        await self._send(message)
+        headers = [*headers, *SAFE, *self._cors()]
+        await self._send({"type": "http.response.start", "status": status, "headers": headers})
 
     def _cors(self) -> list[Header]:
         """Pages of other origins may call the API: it is opened by a key, never by a cookie."""
@@ -217,6 +221,10 @@ class StreamConsumer(AsyncConsumer, ABC):  # type: ignore[misc]
             allowed[1] = (b"access-control-allow-headers", wanted)  # * does not cover Authorization
         await self._start(204, [*allowed, (b"access-control-max-age", b"86400")])
         await self._send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+def _no_number(name: str) -> None:
+    raise ValueError(f"{name} is no number of JSON")
 
 
 class ClientLeft(Exception):

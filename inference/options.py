@@ -77,6 +77,7 @@ class Options:
     max_per_user: int = 1000  # of a person, those of his keys included
     max_per_address: int = 1000  # of one address, without a key
     log_lifetime: int = 86_400  # seconds, from a log's first event and again from its last
+    tls_proxy: bool = False
 
     @property
     def longest(self) -> int:
@@ -327,6 +328,8 @@ FLAGS = (
     Flag("log_lifetime", "--log-lifetime", "LLAMA_ARG_LOG_LIFETIME", _whole(3600, 2**31 - 1), "SECONDS",
          "how long Redis keeps a generation's events: from the first and again from the last, or until 10 "
          "minutes after the database has the answer (default: 86400)"),
+    Flag("tls_proxy", "--tls-proxy", "BERTH_TLS_PROXY", _boolean, "",
+         "a proxy in front ends TLS and sets X-Forwarded-Proto: pages and cookies go over https alone"),
 )  # fmt: skip
 
 

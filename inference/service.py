@@ -17,7 +17,8 @@ from inference.broker import occupancy
 from inference.broker.connect import AWAY
 from inference.consumers import defaults, options
 from inference.http import StreamConsumer
-from inference.wire import llamacpp, metrics, openai, status
+from inference.options import VERSION
+from inference.wire import llamacpp, metrics, openai, openapi, status
 from inference.wire.errors import RequestError
 
 
@@ -118,8 +119,20 @@ class Metrics(Info):
         await self.send_whole(200, data, metrics.CONTENT_TYPE.encode())
 
 
+class OpenApi(Info):
+    """GET /openapi.json"""
+
+    is_public = True
+
+    def error_body(self, error: RequestError) -> dict[str, Any]:
+        return openai.error_body(error)
+
+    async def tell(self) -> None:
+        await self.send_json(200, openapi.document(VERSION))
+
+
 class Unknown(Info):
-    """Any other path under /v1/"""
+    """Any other path under /v1/ or /slots/"""
 
     methods = ("GET", "POST", "PUT", "PATCH", "DELETE")
     is_public = True

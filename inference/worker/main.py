@@ -260,7 +260,8 @@ class Worker:
         """The first event of each generation of a job, and the sequence to run; a job that is refused, or
         is no generation, has one event."""
         try:
-            long = _length(job.body) > LONG_TEXT
+            # The chat template runs in another process.
+            long = _length(job.body) > LONG_TEXT or bool(job.body.get("messages"))
             if job.kind == "generate":
                 if long:
                     return [*await asyncio.to_thread(self._intake.generations, job, seeds)]

@@ -16,6 +16,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "project.settings")
 
@@ -30,7 +31,9 @@ FLAGS: dict[str, int | float | str] = {"ctx-size": 4096, "threads": 1, "temp": 0
 AT_ONCE = 25  # streams that are being opened at the same time
 TOKENS = 1000  # of each stream: more than anyone gets to
 EVERY = 0.1  # seconds between two page requests
-SETTLED = 3.0  # seconds after which memory is read
+ALONE = 10.0  # seconds of page requests before there is any stream
+SETTLED = 3.0  # seconds after which the server has noticed that all have left
+ALLOWED = 2.2  # seconds of silence: a comment is due after 2
 
 
 class Stream:
@@ -117,6 +120,20 @@ async def waiting(processes: Processes) -> str:
     return f"{len(picture['parked'])} parked, {len(picture['queue'])} queued, {busy} in a slot"
 
 
+class Measured(NamedTuple):
+    """What was seen of the web process in some span of time."""
+
+    pages: dict[str, list[float]]
+    rss: int  # bytes, at its end
+    cpu: float  # share of one core
+
+
+async def measure(port: int, session: Session, web: int, seconds: float) -> Measured:
+    began, used = time.monotonic(), cpu(web)
+    found = await pages(port, session, seconds)
+    return Measured(found, rss(web), (cpu(web) - used) / (time.monotonic() - began))
+
+
 async def load(n_streams: int, seconds: float, parallel: int, folder: Path) -> None:
     stack = Stack(folder, **FLAGS, parallel=parallel)
     processes = Processes(stack, workers=1)
@@ -126,50 +143,42 @@ async def load(n_streams: int, seconds: float, parallel: int, folder: Path) -> N
         session = await Session.sign_in(stack.port, "ada", PASSWORD, folder / "db.sqlite3")
         web = processes.pid("web")
         assert web is not None
-        alone = await pages(stack.port, session, 10)
-        await asyncio.sleep(SETTLED)
-        before = rss(web)
-        streams = [Stream(i) for i in range(n_streams)]
-        opening = asyncio.Semaphore(AT_ONCE)
+        alone = await measure(stack.port, session, web, ALONE)
+        streams, opening = [Stream(i) for i in range(n_streams)], asyncio.Semaphore(AT_ONCE)
         began = time.monotonic()
         readers = [asyncio.create_task(stream.read(stack.port, opening)) for stream in streams]
         while not all(len(stream.times) > 1 or stream.error for stream in streams):  # noqa: ASYNC110
             await asyncio.sleep(0.1)
-        print(
-            f"{n_streams} streams are open after {time.monotonic() - began:.1f} s: {await waiting(processes)}"
-        )
-        began, used = time.monotonic(), cpu(web)
-        beside = await pages(stack.port, session, seconds)
-        took, used = time.monotonic() - began, cpu(web) - used
-        after, now = rss(web), asyncio.get_running_loop().time()
-        print(f"after {took:.0f} s more: {await waiting(processes)}")
-        silences = [silence for stream in streams for silence in stream.silences(now)]
-        show("silence on a stream", silences, 1, "s")
-        show("its longest, of each stream", [max(s.silences(now)) for s in streams if s.times[1:]], 1, "s")
-        show(
-            "from the request to its first bytes",
-            [s.times[1] - s.times[0] for s in streams if s.times[1:]],
-            1,
-            "s",
-        )
-        print(f"silences of more than 2.2 s: {sum(silence > 2.2 for silence in silences)} of {len(silences)}")
-        for name, times in alone.items():
-            show(f"{name}, no streams", times)
-            show(f"{name}, beside {n_streams} streams", beside[name])
-        per_stream = (after - before) / n_streams / 1024
-        print(
-            f"web process: {before / 2**20:.1f} MiB before, {after / 2**20:.1f} MiB with them: "
-            f"{per_stream:.1f} KiB a stream"
-        )
-        print(f"web process: {100 * used / took:.0f} % of a core")
-        for error in {stream.error for stream in streams if stream.error}:
-            print(f"{sum(stream.error == error for stream in streams)} streams: {error}")
+        print(f"{n_streams} streams open after {time.monotonic() - began:.1f} s: {await waiting(processes)}")
+        beside = await measure(stack.port, session, web, seconds)
+        now = asyncio.get_running_loop().time()
+        print(f"after {seconds:.0f} s more: {await waiting(processes)}")
+        report(streams, now, alone, beside)
         await hang_up(readers)
         await asyncio.sleep(SETTLED)
-        print(f"all have left: {await waiting(processes)}, {rss(web) / 2**20:.1f} MiB")
+        print(f"all have left: {await waiting(processes)}, web process {rss(web) / 2**20:.1f} MiB")
     finally:
         await hang_up(readers)
         await processes.stop()
+
+
+def report(streams: list[Stream], now: float, alone: Measured, beside: Measured) -> None:
+    opened = [stream for stream in streams if stream.times[1:]]
+    silences = [silence for stream in opened for silence in stream.silences(now)]
+    show("silence", silences, 1, "s")
+    show("longest silence of each stream", [max(stream.silences(now)) for stream in opened], 1, "s")
+    show("from a request to its first bytes", [s.times[1] - s.times[0] for s in opened], 1, "s")
+    print(f"silences above {ALLOWED} s: {sum(s > ALLOWED for s in silences)} of {len(silences)}")
+    for name, times in alone.pages.items():
+        show(f"{name}, no streams", times)
+        show(f"{name}, beside {len(streams)} streams", beside.pages[name])
+    print(
+        f"web process: {alone.rss / 2**20:.1f} MiB before, {beside.rss / 2**20:.1f} MiB with them, "
+        f"{(beside.rss - alone.rss) / len(streams) / 1024:.1f} KiB a stream; "
+        f"{100 * alone.cpu:.0f} % of a core before, {100 * beside.cpu:.0f} % with them"
+    )
+    for error in {stream.error for stream in streams if stream.error}:
+        print(f"{sum(stream.error == error for stream in streams)} streams: {error}")
 
 
 async def hang_up(readers: list[asyncio.Task[None]]) -> None:

@@ -7,6 +7,7 @@ import time
 import unittest.mock
 from collections.abc import Callable, Iterable
 
+from inference.engine import scheduler
 from inference.engine.engine import Engine
 from inference.engine.llama import Context, Model
 from inference.engine.sampling import Sampler
@@ -31,7 +32,7 @@ def report(model_path: str, n_threads: int, rounds: int) -> None:
     )
     _show(
         "tokens/s, planner on / off, nobody parked",
-        _ratios(rounds, lambda: _rate(shared, plan_ahead=True), lambda: _rate(shared, plan_ahead=False)),
+        (_planned(shared) for _ in range(rounds)),
     )
     exact = _context(model, n_threads, exact=True)
     _show(
@@ -45,9 +46,9 @@ def _context(model: Model, n_threads: int, exact: bool = False) -> Context:
     return Context(model, n_ctx=n_ctx, n_seq_max=N_SLOTS, n_batch=512, n_threads=n_threads, exact=exact)
 
 
-def _engine(ctx: Context, n_cells: int = 0, **kwargs: bool) -> Engine:
+def _engine(ctx: Context, n_cells: int = 0) -> Engine:
     n_cells = n_cells or ctx.n_ctx
-    return Engine(ctx, n_cells=n_cells, n_slots=N_SLOTS, n_ctx_seq=n_cells, **kwargs)
+    return Engine(ctx, n_cells=n_cells, n_slots=N_SLOTS, n_ctx_seq=n_cells)
 
 
 def _chat(ctx: Context, n: int, n_prompt: int, n_tokens: int) -> Sequence:
@@ -96,13 +97,33 @@ def _makespan(ctx: Context, n_cells: int) -> float:
     return _run(_engine(ctx, n_cells), [_chat(ctx, n, 400, 100) for n in range(4)])
 
 
-def _rate(ctx: Context, **kwargs: bool) -> float:
-    """Tokens per second of four decoding chats."""
-    engine = _engine(ctx, **kwargs)
+def _decoding(ctx: Context, n_tokens: int) -> Engine:
+    """Four chats, past their prompts."""
+    engine = _engine(ctx)
     for n in range(4):
-        engine.add(_chat(ctx, n, 20, 100))
+        engine.add(_chat(ctx, n, 20, n_tokens))
     while not all(s.decoding for s in engine.everyone()):
         engine.step()
+    return engine
+
+
+def _planned(ctx: Context) -> float:
+    """Steps per second with the planner over those with a plan that was ready: each other step of one run,
+    so that both are as old and meet the same machine."""
+    engine = _decoding(ctx, 100)
+    ready: scheduler.Plan[Sequence] = scheduler.Plan(compute=[(s, 1) for s in engine.residents])
+    planned, unplanned = [], []
+    while len(engine.residents) == 4:
+        planned.append(_timed(engine))
+        with unittest.mock.patch.object(scheduler, "plan", return_value=ready):
+            unplanned.append(_timed(engine))
+    engine.drain()
+    return statistics.median(unplanned) / statistics.median(planned)
+
+
+def _rate(ctx: Context) -> float:
+    """Tokens per second of four decoding chats."""
+    engine = _decoding(ctx, 100)
     started, n_tokens = time.perf_counter(), 0
     while not engine.idle:
         events = [event for _, event in engine.step()]

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from .api import ENDPOINTS, FOX, KNIGHT, Reply, body, slots, wait_until_idle, without_ids_and_times
+from .api import ENDPOINTS, KNIGHT, Reply, body, slots, without_ids_and_times
 from .stack import Stack
 
 pytestmark = pytest.mark.model
@@ -57,32 +57,6 @@ def test_notices_can_be_switched_off_by_the_client(parking_stack: Stack) -> None
     assert reply.objects[-1]["tokens_predicted"] == 24
 
 
-def test_a_prompt_that_finds_no_room_opens_its_stream_with_the_notice(stack: Stack, filler: Reply) -> None:
-    with Reply(stack.port, "/completion", body("/completion", " ".join([FOX] * 40), 8)) as reply:
-        assert next(iter(reply)) == ": preempted"
-        assert any(slot["is_preempted"] for slot in slots(stack))
-        assert filler.read().objects[-1]["tokens_predicted"] == 250
-        reply.read()
-        assert reply.lines[0] == ": preempted"
-        assert set(reply.lines[1 : reply.lines.index(": resumed")]) <= {": preempt-keepalive"}
-        assert reply.objects[-1]["tokens_predicted"] == 8
-
-
-def test_a_parked_stream_is_kept_alive(stack: Stack, filler: Reply) -> None:
-    with Reply(stack.port, "/v1/chat/completions", body("chat", " ".join([FOX] * 40), 2)) as reply:
-        reply.wait_for(": preempted")
-        reply.wait_for(": preempt-keepalive")
-
-
-def test_a_queued_stream_is_kept_alive(stack: Stack, filler: Reply) -> None:
-    with (
-        Reply(stack.port, "/completion", body("/completion", FOX, 200)) as second,
-        Reply(stack.port, "/completion", body("/completion", FOX, 2)) as third,
-    ):
-        second.wait_for("data:")
-        assert next(iter(third)) == ": queued"
-
-
 @pytest.mark.parametrize("path", ENDPOINTS)
 def test_a_prompt_that_cannot_fit_is_refused_before_the_stream_opens(path: str, stack: Stack) -> None:
     reply = Reply(stack.port, path, body(path, "word " * 600, 8))
@@ -92,20 +66,6 @@ def test_a_prompt_that_cannot_fit_is_refused_before_the_stream_opens(path: str, 
     assert error["n_prompt_tokens"] > 512
     assert error["n_ctx"] == 512
     assert "context" in error["message"]
-
-
-def test_a_client_that_leaves_frees_its_slot_in_every_state(stack: Stack) -> None:
-    with (
-        Reply(stack.port, "/completion", body("/completion", " ".join([KNIGHT] * 20), 250)) as decoding,
-        Reply(stack.port, "/completion", body("/completion", " ".join([FOX] * 40), 200)) as parked,
-        Reply(stack.port, "/completion", body("/completion", FOX, 200)) as queued,
-    ):
-        decoding.wait_for("data:")
-        parked.wait_for(": preempted")
-        queued.wait_for(": queued")
-    wait_until_idle(stack)
-    reply = Reply(stack.port, "/completion", body("/completion", KNIGHT, 4)).read()
-    assert reply.objects[-1]["tokens_predicted"] == 4
 
 
 def test_slots_never_show_text(stack: Stack, filler: Reply) -> None:

@@ -124,13 +124,6 @@ def test_one_oversized_prompt_refuses_all_before_the_stream_opens(
     assert not any(slot["is_processing"] for slot in slots(stack))
 
 
-def test_a_parked_choice_keeps_the_stream_alive(stack: Stack, filler: Reply) -> None:
-    long = " ".join([FOX] * 40)
-    with Reply(stack.port, "/completion", body("/completion", [long, long], 2)) as reply:
-        reply.wait_for(": preempted 0")
-        reply.wait_for(": preempt-keepalive")
-
-
 def test_a_client_that_leaves_frees_all_its_choices_in_every_state(stack: Stack) -> None:
     long = " ".join([FOX] * 25)
     with Reply(stack.port, "/completion", body("/completion", [long] * 5, 200)) as reply:

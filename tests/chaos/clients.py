@@ -14,10 +14,12 @@ from .sse import Comment, Event, Parser
 from .tally import Outcome, Tally
 
 ATTEMPTS = 3  # generations that a client asks for until it has its answer
-PATIENCE = 180.0  # seconds for one generation, whatever happens
+PATIENCE = 600.0  # seconds for one generation, whatever happens; a slow machine is no failure
 SILENCE = 30.0  # seconds without a byte after which a stream's client hangs up and comes back
 RETRY = 0.3  # seconds until a client comes back
+AGAIN = 2.0  # seconds until one asks again for what failed
 OVERLOADED = (429, 503)
+COME_BACK = "Last-Event-ID"  # in the message of an error: the stream goes on where it was left
 
 
 class Client(ABC):
@@ -188,7 +190,8 @@ class ApiClient(Client):
             return self.whole()
         found = json.loads(event.data)
         if "error" in found:
-            return self.outcome("failed", f"in the stream: {found['error']['message']}")
+            message = found["error"]["message"]
+            return None if COME_BACK in message else self.outcome("failed", f"in the stream: {message}")
         self.n_read += self._put(found)
         return self.whole() if found.get("stop") is True else None
 

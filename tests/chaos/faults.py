@@ -79,11 +79,14 @@ class Faults:
 
     async def _deafen(self) -> bool:
         """Cut the connections on which group messages are heard: what is told until they are back is lost."""
-        try:
-            async with self._processes.redis() as client:
-                return bool(await client.client_kill_filter(_type="pubsub"))
-        except (RedisError, OSError):
-            return False
+        deadline = time.monotonic() + ABSENT
+        while time.monotonic() < deadline:
+            with contextlib.suppress(RedisError, OSError):
+                async with self._processes.redis() as client:
+                    if await client.client_kill_filter(_type="pubsub"):
+                        return True
+            await asyncio.sleep(0.1)
+        return False
 
     async def _wake(self, pid: int, after: float) -> None:
         try:

@@ -121,6 +121,12 @@ class PageClient(Client):
         last = {"Last-Event-ID": self.parser.last_id} if self.parser.last_id else {}
         return await self.session.get(self.port, f"/generations/{self.generation}/events", **last)
 
+    async def refusal(self, exchange: Exchange) -> Outcome | None:
+        """The page comes back to a stream after any error but "there is no such answer"."""
+        if self.generation and exchange.status != 404:
+            return None
+        return await super().refusal(exchange)
+
     def take(self, event: Event) -> Outcome | None:
         data = json.loads(event.data)
         if event.kind == "token":

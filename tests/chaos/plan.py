@@ -26,7 +26,7 @@ KINDS: dict[Kind, int] = {  # kind -> how often, in proportion
     "database": 1,  # somebody else holds the database's write lock
 }
 N_QUESTIONS = 24  # different ones, at most: each is asked once undisturbed, so that its text is known
-PAGE_TOKENS = 40  # what an answer in the browser has; the server's own setting
+PAGE_TOKENS = 32  # what an answer in the browser has; the server's own setting
 SUBJECTS = (
     "the lighthouse", "a loaf of bread", "the old bridge", "a chess player", "the night train", "winter",
     "a letter without a stamp", "the beekeeper", "two brothers", "the clockmaker", "a wet garden", "the map",
@@ -104,7 +104,7 @@ def _question(rng: random.Random, i: int) -> Question:
     return Question(
         endpoint,
         prompt,
-        PAGE_TOKENS if endpoint == "page" else rng.randint(10, 60),
+        PAGE_TOKENS if endpoint == "page" else rng.randint(10, 40),
         round(rng.uniform(0.4, 1.2), 2) if sampled else 0.0,
         1.15 if sampled and rng.random() < 0.5 else 1.0,
         rng.randrange(1, 1 << 31),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -25,6 +26,7 @@ class Processes:
         self.stack, self.workers = stack, workers
         self._second: asyncio.subprocess.Process | None = None
         self._keeper: asyncio.Task[None] | None = None
+        self._has_shown = False
 
     async def start(self) -> None:
         """Returns when everything is ready. Raises RuntimeError."""
@@ -62,6 +64,14 @@ class Processes:
                 self._second.kill()
         await asyncio.to_thread(self.stack.stop)
 
+    def show_stacks(self) -> None:
+        """Have workers and web write what they are doing into their logs; once."""
+        if not self._has_shown:
+            self._has_shown = True
+            for pid in (self.pid("web"), *(self.pid("worker", which) for which in range(self.workers))):
+                if pid is not None:
+                    os.kill(pid, signal.SIGUSR1)
+
     def redis(self) -> redis.asyncio.Redis:
         """A client of the stack's Redis."""
         address = self.stack.data_dir / "redis.url"
@@ -77,6 +87,6 @@ class Processes:
         for pid in Path(f"/proc/{serve}/task/{serve}/children").read_text().split():
             with contextlib.suppress(OSError):
                 words = Path(f"/proc/{pid}/cmdline").read_text().split("\0")
-                if name in words or (name == "redis" and words[0].endswith("valkey-server")):
+                if name in words or (name == "redis" and "valkey-server" in words[0]):
                     return int(pid)
         return None

@@ -17,7 +17,7 @@ from inference.models import Generation
 from tests.e2e.stack import PASSWORD, PEOPLE, Stack
 
 from . import lossy
-from .clients import ATTEMPTS, ApiClient, Client
+from .clients import AGAIN, ATTEMPTS, ApiClient, Client
 from .faults import Faults
 from .http import Cut, Exchange
 from .page import PageClient, Session
@@ -25,12 +25,12 @@ from .plan import PAGE_TOKENS, Plan, Question, Request
 from .processes import Processes
 from .tally import Outcome, Tally
 
-SETTLE = 120.0  # seconds in which everything that is over has to be put away
+SETTLE = 300.0  # seconds in which everything that is over has to be put away
 FLAGS: dict[str, int | float | str] = {
     "ctx-size": 320,  # two or three chats: the others are parked, and park one another
     "parallel": 4,
     "preempt-every": 16,
-    "preempt-ram": 4,  # MiB: for about 180 tokens; who finds no room is recomputed
+    "preempt-ram": 16,  # MiB: for about 700 tokens; who finds no room is recomputed
     "temp": 0.8,  # of the browser's chats
     "seed": 7,
     "n-predict": PAGE_TOKENS,
@@ -121,6 +121,7 @@ class Run:
                 if outcome.end != "failed":
                     self._tally.answered += outcome.end in ("identical", "cancelled")
                     break
+                await asyncio.sleep(AGAIN)
 
     async def _be_client(self, request: Request) -> Outcome:
         client = self._client(request)
@@ -128,6 +129,8 @@ class Run:
         about = _about(request)
         if outcome.end in ("different", "lost", "failed"):
             self._say(f"{about} {outcome.generation}: {outcome.end}: {outcome.reason}")
+            if outcome.end == "lost":
+                self._processes.show_stacks()
         if isinstance(client, PageClient) and outcome.end == "identical":
             self._pages.append((client, about))
         else:

@@ -71,7 +71,7 @@ class Tally:
             ("  text different", self.ends["different"]),
             ("cancelled by client", self.ends["cancelled"]),
             ("failed with reason", self.ends["failed"]),
-            *((f"  {reason}", n) for reason, n in self.reasons.most_common()),
+            *(("", f"{n:4} {reason}") for reason, n in self.reasons.most_common()),
             ("lost", self.lost),
             ("taken over", self.taken_over),
             ("requests", self.requests),

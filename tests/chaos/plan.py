@@ -85,7 +85,7 @@ class Plan:
 def make(seed: int, generations: int, kinds: Sequence[Kind] = tuple(KINDS), every: float = 5.0) -> Plan:
     """A plan of that many generations, with a fault of one of the kinds for `every` of them."""
     rng = random.Random(seed)
-    n_questions = min(N_QUESTIONS, max(4, generations // 15 * 4))  # as many for each endpoint
+    n_questions = min(N_QUESTIONS, max(4, generations // 30 * 4))  # as many for each endpoint
     questions = [_question(rng, i) for i in range(n_questions)]
     requests = [_request(rng, i, questions[i % n_questions]) for i in range(generations)]
     rng.shuffle(requests)

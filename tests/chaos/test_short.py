@@ -1,4 +1,4 @@
-"""A short chaos run: a worker and a web process are killed under thirty generations."""
+"""A short chaos run: the worker and the web process are killed under thirty generations."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ FAULTS = (
     plan.Fault("worker", after=4, delay=0.5, which=0, lasts=0.0),
     plan.Fault("web", after=10, delay=0.5, which=0, lasts=0.0),
     plan.Fault("worker", after=16, delay=0.5, which=0, lasts=0.0),
-    plan.Fault("web", after=24, delay=0.5, which=0, lasts=0.0),
 )
 
 

@@ -11,21 +11,31 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
 from channels.consumer import AsyncConsumer
+from django.conf import settings
+from django.db import DatabaseError
 
+from inference import drain
+from inference.address import of_scope
 from inference.broker.connect import AWAY
 from inference.broker.control import GIVE_UP_S
+from inference.broker.hub import Crowded
 from inference.tasks import end
 from inference.wire.errors import RequestError
 from inference.wire.openai import error_body
 
 logger = logging.getLogger(__name__)
 
-MAX_BODY = 16 << 20  # bytes
+MAX_BODY: int = settings.BERTH.max_body << 20  # bytes
+RETRY_AFTER = {429: b"2", 503: b"5"}  # seconds
 JSON = b"application/json; charset=utf-8"
 EVENT_STREAM = (
     (b"content-type", b"text/event-stream; charset=utf-8"),
     (b"cache-control", b"no-cache"),
     (b"x-accel-buffering", b"no"),
+)
+SAFE = (  # an answer is data, never a page
+    (b"x-content-type-options", b"nosniff"),
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
 )
 
 Header = tuple[bytes, bytes]
@@ -40,6 +50,7 @@ class StreamConsumer(AsyncConsumer, ABC):  # type: ignore[misc]
     """
 
     methods: tuple[str, ...] = ("POST",)
+    comes_back = False  # its client comes again by itself when the server has restarted
     scope: dict[str, Any]
 
     @abstractmethod
@@ -60,6 +71,8 @@ class StreamConsumer(AsyncConsumer, ABC):  # type: ignore[misc]
         self.arrived = asyncio.get_running_loop().time()
         self.headers: dict[bytes, bytes] = {name.lower(): value for name, value in scope["headers"]}
         self.is_open = False
+        if self.comes_back:
+            drain.do_not_wait_for(asyncio.current_task())
         tasks: list[asyncio.Task[Any]] = []
         try:
             body = await self._body(receive)
@@ -67,6 +80,10 @@ class StreamConsumer(AsyncConsumer, ABC):  # type: ignore[misc]
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         except ClientLeft:
             pass
+        except asyncio.CancelledError:
+            if not drain.has_begun():
+                raise
+            await self._cut_off()
         finally:
             await end(tasks, 2 * GIVE_UP_S)  # a second cancellation would cut the first one's work short
 
@@ -101,23 +118,39 @@ class StreamConsumer(AsyncConsumer, ABC):  # type: ignore[misc]
                 await self.handle(body)
         except RequestError as error:
             await self.send_error(error)
-        except AWAY:
-            logger.exception("Redis failed %s", self.scope["path"])
+        except AWAY as error:
+            logger.warning("Redis failed %s: %s", self.scope["path"], error)
             await self.send_error(
                 RequestError(503, "", "The queue of requests can't be reached. Try again soon.")
             )
+        except DatabaseError as error:
+            logger.warning("The database failed %s: %s", self.scope["path"], error)
+            await self.send_error(RequestError(503, "", "The database can't be reached. Try again soon."))
+        except Crowded:
+            await self.send_error(RequestError(429, "", "Too many follow this answer already."))
         except Exception:
             logger.exception("%s failed", self.scope["path"])
             await self.send_error(RequestError(500, "", "Something broke here; it was not your request."))
         if self.is_open:
             await self._send({"type": "http.response.body", "body": b"", "more_body": False})
 
+    async def _cut_off(self) -> None:
+        """The process ends, and this is still open."""
+        await self.send_error(drain.CUT_OFF if self.is_open else drain.RESTARTING)
+        if self.is_open:
+            await self._send({"type": "http.response.body", "body": b"", "more_body": False})
+
     # --- for subclasses ---------------------------------------------------------------------------
+
+    @property
+    def address(self) -> str:
+        """Who the request comes from."""
+        return of_scope(self.scope)
 
     def json(self, body: bytes) -> Any:
         """The body as JSON, whatever its content type says; raises RequestError (400)."""
         try:
-            return json.loads(body.decode())
+            return json.loads(body.decode(), parse_constant=_no_number)
         except UnicodeDecodeError:
             raise RequestError(400, "", "The request body is not UTF-8.") from None
         except RecursionError:
@@ -139,6 +172,11 @@ class StreamConsumer(AsyncConsumer, ABC):  # type: ignore[misc]
         body = b"" if self.scope["method"] == "HEAD" else data
         await self._send({"type": "http.response.body", "body": body, "more_body": False})
 
+    async def send_nothing(self) -> None:
+        """204, the whole answer."""
+        await self._start(204, [])
+        await self._send({"type": "http.response.body", "body": b"", "more_body": False})
+
     async def send_error(self, error: RequestError, headers: Iterable[Header] = ()) -> None:
         """An error as the whole answer, or, in an open stream, what `stream_error` makes of it."""
         if self.is_open:
@@ -146,6 +184,8 @@ class StreamConsumer(AsyncConsumer, ABC):  # type: ignore[misc]
             return
         if error.status == 401:
             headers = [*headers, (b"www-authenticate", b"Bearer")]
+        elif error.status in RETRY_AFTER:
+            headers = [*headers, (b"retry-after", RETRY_AFTER[error.status])]
         await self.send_json(error.status, self.error_body(error), headers)
 
     def stream_error(self, error: RequestError) -> bytes:
@@ -166,8 +206,8 @@ class StreamConsumer(AsyncConsumer, ABC):  # type: ignore[misc]
     # --- cross-origin -----------------------------------------------------------------------------
 
     async def _start(self, status: int, headers: Iterable[Header]) -> None:
-        message = {"type": "http.response.start", "status": status, "headers": [*headers, *self._cors()]}
-        await self._send(message)
+        headers = [*headers, *SAFE, *self._cors()]
+        await self._send({"type": "http.response.start", "status": status, "headers": headers})
 
     def _cors(self) -> list[Header]:
         """Pages of other origins may call the API: it is opened by a key, never by a cookie."""
@@ -181,6 +221,10 @@ class StreamConsumer(AsyncConsumer, ABC):  # type: ignore[misc]
             allowed[1] = (b"access-control-allow-headers", wanted)  # * does not cover Authorization
         await self._start(204, [*allowed, (b"access-control-max-age", b"86400")])
         await self._send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+def _no_number(name: str) -> None:
+    raise ValueError(f"{name} is no number of JSON")
 
 
 class ClientLeft(Exception):

@@ -52,10 +52,17 @@ def exact(tmp_path_factory: pytest.TempPathFactory, model: Model) -> Iterator[Co
 class Lives(Run):
     """A run that begins with what another worker left."""
 
-    def sequence(self, sampling: SamplingParams, n: int = N, stop: tuple[str, ...] = ()) -> Sequence:
+    def sequence(
+        self,
+        sampling: SamplingParams,
+        n: int = N,
+        stop: tuple[str, ...] = (),
+        n_prompt: int = len(PROMPT),
+    ) -> Sequence:
+        prompt = [PROMPT[i % len(PROMPT)] for i in range(n_prompt)]
         sampler = Sampler(self.engine.ctx.model, sampling)
-        sampler.accept_prompt(PROMPT)
-        seq = Sequence(str(len(self.events)), list(PROMPT), sampler, TextAssembler(stop), n)
+        sampler.accept_prompt(prompt)
+        seq = Sequence(str(len(self.events)), prompt, sampler, TextAssembler(stop), n)
         self.events[seq.id] = []
         return seq
 
@@ -256,6 +263,17 @@ def test_who_may_be_to_blame_is_tried_alone_until_it_has_a_token(
     assert [id for id in tried if id] == ["0", "1", "2", "3"]
     assert tried[-1] == ""
     assert all(len(run.of(seq, Finished)) == 1 for seq, _ in lives)
+
+
+def test_who_is_tried_has_the_whole_step(exact: Context, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its share of it would be less than a piece of a prompt, and nothing would ever be computed."""
+    run = Lives(engine(exact))
+    monkeypatch.setattr(run.engine._pace, "tokens", lambda n_decoding: 32)
+    lives = [run.sequence(GREEDY, 2, n_prompt=40) for _ in range(3)]
+    run.take_over(*((seq, Past(is_started=True)) for seq in lives))
+    for _ in range(100):
+        run.step()
+    assert all(len(run.of(seq, Finished)) == 1 for seq in lives)
 
 
 def test_one_that_is_cancelled_while_it_is_tried_is_tried_no_more(exact: Context) -> None:

@@ -26,7 +26,7 @@ KINDS: dict[Kind, int] = {  # kind -> how often, in proportion
     "database": 1,  # somebody else holds the database's write lock
 }
 N_QUESTIONS = 24  # different ones, at most: each is asked once undisturbed, so that its text is known
-PAGE_TOKENS = 32  # what an answer in the browser has; the server's own setting
+PAGE_TOKENS = 24  # what an answer in the browser has; the server's own setting
 SUBJECTS = (
     "the lighthouse", "a loaf of bread", "the old bridge", "a chess player", "the night train", "winter",
     "a letter without a stamp", "the beekeeper", "two brothers", "the clockmaker", "a wet garden", "the map",
@@ -98,13 +98,13 @@ def _question(rng: random.Random, i: int) -> Question:
     endpoint = endpoints[i % len(endpoints)]
     subject = rng.choice(SUBJECTS)
     opening = rng.choice(OPENINGS).format(subject)
-    # The number makes questions differ; the repetition makes prompts of up to about 100 tokens.
-    prompt = f"{i}. {' '.join([f'It is about {subject}.'] * rng.choice((0, 0, 4, 16)))} {opening}"
+    # The number makes questions differ; the repetition makes prompts of up to about 80 tokens.
+    prompt = f"{i}. {' '.join([f'It is about {subject}.'] * rng.choice((0, 0, 4, 10)))} {opening}"
     sampled = rng.random() < 0.5
     return Question(
         endpoint,
         prompt,
-        PAGE_TOKENS if endpoint == "page" else rng.randint(10, 40),
+        PAGE_TOKENS if endpoint == "page" else rng.randint(10, 30),
         round(rng.uniform(0.4, 1.2), 2) if sampled else 0.0,
         1.15 if sampled and rng.random() < 0.5 else 1.0,
         rng.randrange(1, 1 << 31),

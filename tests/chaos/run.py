@@ -27,7 +27,7 @@ from .tally import Outcome, Tally
 
 SETTLE = 300.0  # seconds in which everything that is over has to be put away
 FLAGS: dict[str, int | float | str] = {
-    "ctx-size": 320,  # two or three chats: the others are parked, and park one another
+    "ctx-size": 240,  # two or three chats: the others are parked, and park one another
     "parallel": 4,
     "preempt-every": 16,
     "preempt-ram": 16,  # MiB: for about 700 tokens; who finds no room is recomputed

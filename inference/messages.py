@@ -127,6 +127,7 @@ class Job:
     reply_to: str  # the channel group of the web process that asked; "" when nobody listens
     owner: str = ""  # a name for operators: user or API key, never text
     submitted_at: float = 0.0  # seconds since the epoch
+    goes_on: bool = False  # its logs hold a part of it, which was cancelled
 
     def generations(self) -> list[str]:
         """The ids of its generations; its own id where it is no generation."""
@@ -174,7 +175,8 @@ class Token:
 class Preempted:
     kind: ClassVar[str] = "preempted"
     slot: int  # -1: it had none yet
-    cause: str  # pressure, admission, rotation, priority, hand, forced, or decode: no cells were found
+    # pressure, admission, rotation, priority, hand, forced, decode: no cells were found, or worker: it died
+    cause: str
     cells: int
     bytes: int  # of host RAM taken
     method: str = "swap"  # or "recompute": the cells were dropped and will be computed again

@@ -317,6 +317,8 @@ class Preemption(models.Model):
         HAND = "hand"
         ROTATION = "rotation"
         PRIORITY = "priority"
+        WORKER = "worker"
+        CLIENT = "client"
 
     class Kind(models.TextChoices):
         SWAP = "swap"

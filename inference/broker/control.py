@@ -25,7 +25,9 @@ ANSWER_S = 5.0  # within which a worker answers: the longest of steps, with a ma
 class Command(NamedTuple):
     """`park` (and hold) and `unpark` are for one worker, which answers in the log of the id `reply`."""
 
-    kind: str  # "cancel", "park", "unpark", or "follow": tell `group` of the events of `id`
+    # "cancel", "park", "unpark", "follow": tell `group` of the events of `id`, or "claim": a worker has left
+    # its jobs to the others
+    kind: str
     id: str  # a generation's; "" for the one in `slot`
     group: str = ""
     worker: str = ""
@@ -49,7 +51,19 @@ def cancel_sync(id: str) -> None:
 
 async def follow(id: str, group: str) -> None:
     """Have a generation's events sent to one more channel group. Raises RedisError or OSError."""
-    await _add(async_client(), Command("follow", id, group))
+    await tell(Command("follow", id, group))
+
+
+async def tell(command: Command) -> None:
+    """Give a command that is not answered. Raises RedisError or OSError."""
+    await _add(async_client(), command)
+
+
+async def cancelled() -> set[str]:
+    """The ids that were cancelled in the last ten minutes. Waits for Redis while it is away."""
+    since = f"{max(0, int(time.time() * 1000) - LOOK_BACK_MS)}-0"
+    found: Any = await patiently(lambda: async_client().xrange(CONTROL, min=since))
+    return {fields[b"id"].decode() for _, fields in found if fields[b"kind"] == b"cancel"}
 
 
 def ask_sync(command: Command) -> dict[str, Any] | None:

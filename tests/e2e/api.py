@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 import re
@@ -71,6 +72,18 @@ class Reply:
                 return line
         raise AssertionError(f"the stream ended without {start!r}: {self.lines[-5:]}")
 
+    def read_until_it_breaks(self) -> Reply:
+        """Everything up to the end of a stream whose server died."""
+        with contextlib.suppress(http.client.HTTPException, OSError):
+            self.read()
+        return self
+
+    @property
+    def last_id(self) -> str:
+        """The id of the last event that came whole."""
+        data = max(at for at, line in enumerate(self.lines) if line.startswith("data:"))
+        return [line[4:] for line in self.lines[:data] if line.startswith("id: ")][-1]
+
     def read(self) -> Reply:
         """Everything that is left."""
         for _ in self:
@@ -122,7 +135,7 @@ def slots(stack: Stack) -> list[dict[str, Any]]:
 
 def until(condition: Callable[[], bool]) -> None:
     """Ask again and again, for as long as a test may take."""
-    give_up = time.monotonic() + 120
+    give_up = time.monotonic() + 300
     while not condition():
         assert time.monotonic() < give_up
 

@@ -23,14 +23,17 @@ ANSWER_S = 5.0  # within which a worker answers: the longest of steps, with a ma
 
 
 class Command(NamedTuple):
-    """`park` (and hold) and `unpark` are for one worker, which answers in the log of the id `reply`."""
+    """One with a `reply` is for one worker, which answers in the log of that id."""
 
-    kind: str  # "cancel", "park", "unpark", or "follow": tell `group` of the events of `id`
+    # "cancel", "park" (and hold), "unpark", "prioritise", "drain", "undrain", or "follow": tell `group` of
+    # the events of `id`
+    kind: str
     id: str  # a generation's; "" for the one in `slot`
     group: str = ""
     worker: str = ""
     slot: str = ""
     reply: str = ""
+    priority: str = ""
 
 
 async def cancel(id: str) -> None:

@@ -23,3 +23,13 @@ def event_log(generation: str) -> str:
 def snapshot(worker: str) -> str:
     """String; there as long as the worker lives."""
     return f"{PREFIX}worker:{worker}"
+
+
+def ring(worker: str, span: str) -> str:
+    """Hash of a worker's points over this span; the newest takes the place of the oldest."""
+    return f"{PREFIX}points:{span}:{worker}"
+
+
+def lanes(worker: str) -> str:
+    """Stream of the changes in a worker's slots."""
+    return f"{PREFIX}lanes:{worker}"

@@ -19,6 +19,7 @@ from inference.broker.control import ControlReader
 from inference.broker.jobs import JobReader
 from inference.broker.listeners import LOOK_EVERY_S, Listeners
 from inference.broker.publisher import Publisher
+from inference.engine import device
 from inference.engine.engine import Engine
 from inference.engine.llama import Context, Model, ModelError
 from inference.engine.sequence import Sequence
@@ -39,6 +40,7 @@ from inference.tasks import end
 
 from .chat_template import ChatTemplate, TemplateFailure
 from .decode_thread import DecodeThread
+from .history import History
 from .intake import Intake, Refused
 from .siblings import Siblings
 from .snapshot import Snapshots
@@ -152,6 +154,7 @@ class Worker:
                 "n_ctx_train": model.n_ctx_train,
                 "chat_template": template.source,
             },
+            "device": device.name(model.on_gpu),
             "n_ctx": n_cells,
             "n_ctx_seq": self._n_ctx_seq,
             "swap": context.swap,
@@ -160,6 +163,7 @@ class Worker:
         }
         self._numbers: dict[str, int] = {}  # the last sequence number of each generation that runs here
         self._siblings = Siblings()
+        self._history = History(self.id)
         self._cancelled: OrderedDict[str, None] = OrderedDict()  # cancelled before their job was read
         self._jobs = JobReader(self.id)
         self._control = ControlReader()
@@ -310,6 +314,7 @@ class Worker:
     async def _put_picture(self, **changes: Any) -> None:
         picture = {**self._about, **self._thread.take_snapshot(), "at": time.time(), **changes}
         await occupancy.put(picture)
+        await self._history.add(picture)
 
     # --- beginnings and ends ----------------------------------------------------------------------
 

@@ -185,6 +185,7 @@ class Resumed:
     kind: ClassVar[str] = "resumed"
     slot: int
     waited: float  # seconds
+    method: str = ""  # how its state came back, which can be another way than its park promised
 
 
 @dataclass(frozen=True, slots=True)

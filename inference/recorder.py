@@ -276,9 +276,9 @@ def _preempted(life: Life, data: Data, at: datetime) -> bool:
         return False
     # A resume that was written before its park stands there without a cause.
     early = [p for p in life.parks if not p.cause and p.resumed_at and p.resumed_at >= at]
-    park = min(early, key=_resumption, default=None) or Preemption(generation=life.generation)
+    park = min(early, key=_resumption, default=None) or Preemption(generation=life.generation, kind="")
     park.slot, park.cells, park.bytes, park.parked_at = data["slot"], data["cells"], data["bytes"], at
-    park.cause, park.kind = data["cause"], data["method"]
+    park.cause, park.kind = data["cause"], park.kind or data["method"]
     life.note(park)
     return True
 
@@ -290,8 +290,9 @@ def _resumed(life: Life, data: Data, at: datetime) -> bool:
     park = min(waiting, key=lambda p: p.parked_at, default=None)
     if park is None:
         begun = at - timedelta(seconds=data["waited"])
-        park = Preemption(generation=life.generation, slot=data["slot"], parked_at=begun)
+        park = Preemption(generation=life.generation, slot=data["slot"], parked_at=begun, kind="")
     park.resumed_at, park.waited_s = at, data["waited"]
+    park.kind = data.get("method") or park.kind
     life.note(park)
     life.generation.started_at = life.generation.started_at or at
     return True

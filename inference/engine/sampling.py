@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import random
 
-import llama_cpp as lib
 import numpy as np
 
 from inference.messages import SamplingParams
 
-from .llama import Context, Model
+from .llama import Context, Model, lib
 
 
 class Sampler:

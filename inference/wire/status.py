@@ -17,7 +17,7 @@ from inference.wire.errors import RequestError
 Snapshot = dict[str, Any]
 
 # How a parked chat's KV state is kept, as the worker's model allows it.
-PREEMPTION = {"pieces": "swap in pieces", "whole": "swap as a whole", "none": "recompute"}
+PREEMPTION = {"pieces": "swap in pieces", "whole": "swap as a whole", "none": "recompute", "off": "off"}
 
 
 def health(snapshots: Sequence[Snapshot]) -> tuple[int, dict[str, Any]]:

@@ -157,7 +157,7 @@ class Worker:
             "device": device.name(model.on_gpu),
             "n_ctx": n_cells,
             "n_ctx_seq": self._n_ctx_seq,
-            "swap": context.swap,
+            "swap": self._engine.swap,
             "context_shift": self._engine.context_shift,
             "exact": options.exact,
         }

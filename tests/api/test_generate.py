@@ -31,6 +31,7 @@ from .play import Client, Worker, fetch, working
 CHAT = {"model": "x", "messages": [{"role": "user", "content": "hi"}], "stream": True}
 PLAIN = {"prompt": "hi", "stream": True}
 PARK = Preempted(0, "pressure", 5, 50)
+NEVER = 3600.0  # s
 TOO_LONG = Failed(400, "exceed_context_size_error", "the prompt is too long", {"n_ctx": 64})
 
 
@@ -106,7 +107,8 @@ async def test_without_streaming_there_is_one_body_and_nothing_of_parks():
     assert b"preempt" not in client.body
 
 
-async def test_the_stream_opens_with_the_first_byte():
+async def test_the_stream_opens_with_the_first_byte(options):
+    options(sse_ping_interval=-1)
     async with working() as worker:
         client = Client("POST", "/completion", PLAIN)
         job = await worker.takes()
@@ -157,9 +159,10 @@ async def test_a_malformed_request_is_a_400_before_anything_is_asked_of_a_worker
     assert client.json["error"]["type"] == "invalid_request_error"
 
 
-async def test_a_park_is_told_before_the_first_token_and_opens_the_stream():
+async def test_a_park_is_told_before_the_first_token_and_opens_the_stream(options):
+    options(sse_ping_interval=-1)
     async with working() as worker:
-        client = Client("POST", "/completion", PLAIN)
+        client = Client("POST", "/completion", PLAIN, completion(parked_every=NEVER))
         job = await worker.takes()
         await worker.says(job, Accepted(3, 1, 9), PARK)
         await client.hears(": preempted\n\n")

@@ -98,9 +98,11 @@ async def test_a_deadline_stands_under_a_flood_of_events_of_others():
 
     async with hub().follow(mine, fresh=True) as follower:
         flooding = asyncio.create_task(flood())
-        assert await follower.next(asyncio.get_running_loop().time() + 0.2) is None
+        before = published
+        while published < before + 2:  # on a busy machine a whole wait can see less of a flood
+            before = published
+            assert await follower.next(soon(0.2)) is None
         await end([flooding])
-    assert published > 1
 
 
 async def test_what_does_not_fit_the_queue_is_read_from_the_log(monkeypatch):

@@ -52,7 +52,9 @@ class Worker(threading.Thread):
         self.command: dict[bytes, bytes] = {}
 
     def run(self) -> None:
-        reply: Any = sync_client().xread({CONTROL: "0"}, block=9000)
+        reply: Any = None
+        while not reply:
+            reply = sync_client().xread({CONTROL: "0"}, block=1000)
         [(_, [(_, self.command)])] = reply
         answer = log.encode([encode_event(Answer(self.answer))])
         sync_client().xadd(event_log(self.command[b"reply"].decode()), {"e": answer}, id="1-0")

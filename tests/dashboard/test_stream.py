@@ -150,6 +150,7 @@ async def test_only_the_owner_finds_a_generation(generation, ada, grace):
 
 
 async def test_many_readers_get_the_same(generation, ada):
+    await occupancy.put({"worker": "w1", "parked": []})  # or who comes before the first event is told of that
     readers = [asyncio.create_task(read(generation, ada)) for _ in range(3)]
     await publish(generation, Accepted(5, 1, -1), Token(1, "Boats"), END)
     results = await asyncio.gather(*readers)

@@ -28,7 +28,7 @@ def context(model: Model) -> Iterator[Context]:
 
 @pytest.fixture
 def engine(context: Context) -> Iterator[Engine]:
-    engine = Engine(context, n_cells=512, n_slots=2, n_ctx_seq=512)
+    engine = Engine(context, n_cells=512, n_slots=2, n_ctx_seq=512, context_shift=True)
     yield engine
     for seq in list(engine.everyone()):
         engine.cancel(seq.id)
@@ -263,7 +263,7 @@ def test_the_picture_tells_who_is_held_and_what_goes_first(engine: Engine) -> No
 
 
 async def test_the_decode_thread_answers_in_order_and_sleeps_while_all_are_held(engine: Engine) -> None:
-    seq = Desk(engine).add(KNIGHT, 400)
+    seq = Desk(engine).add(KNIGHT, -1)  # it does not end while it is spoken of
     thread = DecodeThread(engine, Snapshots(engine), asyncio.get_running_loop())
 
     async def kinds_until(kind: type[Event]) -> list[str]:

@@ -63,7 +63,7 @@ async def test_many_pictures_make_one_sample_a_second_of_what_happened_since_the
 
 async def test_each_change_in_a_slot_is_kept_once_also_those_between_two_samples(clock, written):
     kept = History("w1")
-    mine = {"owner": "ada", "generation": "a"}
+    mine: Any = {"owner": "ada", "generation": "a"}
     for state in ("prefill", "prefill", "decode", "parking", "parked"):
         await kept.add(shown(state=state, **mine))
     clock.now += 1

@@ -12,6 +12,7 @@ from weakref import WeakKeyDictionary
 from inference.broker import occupancy, series
 
 SHARED_S = 0.1  # so old a picture may be that one monitor gets and another has asked for
+LANES_EVERY_S = 1.0
 RENEW_AT_MOST_S = 10.0  # a point that is not full yet
 UNSEEN = ("histograms", "moves")  # parts of a snapshot that no monitor shows
 
@@ -56,37 +57,41 @@ class Past:
 
     def __init__(self) -> None:
         self._span = ""
-        self._due = 0.0
+        self._is_new = False
+        self._lanes_due = self._points_due = 0.0
         self._after = 0.0  # the point before the last that was sent: the last was not full then
-        self._lanes: dict[str, str] = {}
+        self._entries: dict[str, str] = {}  # the last that was sent of each worker's lanes
 
     def choose(self, span: Any) -> None:
         """One of `series.SPANS`; anything else changes nothing."""
         if isinstance(span, str) and span in series.SPANS:
-            self._span, self._due, self._after, self._lanes = span, 0.0, 0.0, {}
+            self._span, self._is_new, self._after, self._entries = span, True, 0.0, {}
 
     async def news(self) -> str:
-        """{"past": …} as JSON; "" while nothing is due. Raises RedisError or OSError."""
+        """{"past": {"span", "whole", "lanes"[, "step", "length", "now", "points"]}} as JSON; "" while there is
+        nothing new. Raises RedisError or OSError."""
         now = asyncio.get_running_loop().time()
-        if not self._span or now < self._due:
+        if not self._span or not (self._is_new or now >= self._lanes_due):
             return ""
-        span, whole = self._span, not self._due
-        step, length = series.SPANS[span]
-        self._due = now + min(step / 2, RENEW_AT_MOST_S)
-        redis_now, points = await series.points(span, self._after)
-        lanes = await series.changes(self._lanes)
-        if span != self._span or not self._due:  # another was chosen meanwhile
+        whole, self._is_new = self._is_new, False
+        self._lanes_due = now + LANES_EVERY_S
+        past: dict[str, Any] = {"span": self._span, "whole": whole}
+        lanes = await series.changes(self._entries)
+        past["lanes"] = {worker: changes for worker, (_, changes) in lanes.items()}
+        if whole or now >= self._points_due:
+            past |= await self._points(now)
+        if self._is_new:  # another was chosen meanwhile
             return ""
-        if points:
-            self._after = points[-1].at - step
-        self._lanes |= {worker: last for worker, (last, _) in lanes.items()}
-        past = {
-            "span": span,
-            "step": step,
-            "length": length,
-            "now": redis_now,
-            "whole": whole,
-            "points": points,
-            "lanes": {worker: changes for worker, (_, changes) in lanes.items()},
-        }
+        self._entries |= {worker: last for worker, (last, _) in lanes.items()}
+        if not (lanes or "points" in past):
+            return ""
         return json.dumps({"past": past}, separators=(",", ":"))
+
+    async def _points(self, now: float) -> dict[str, Any]:
+        span = self._span
+        step, length = series.SPANS[span]
+        self._points_due = now + min(step / 2, RENEW_AT_MOST_S)
+        redis_now, points = await series.points(span, self._after)
+        if points and not self._is_new:
+            self._after = points[-1].at - step
+        return {"step": step, "length": length, "now": redis_now, "points": points}

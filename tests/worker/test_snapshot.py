@@ -88,7 +88,7 @@ def test_silence_is_how_long_a_chat_has_got_no_token_and_who_is_held_is_no_part_
     run, snapshots = Run(engine), Snapshots(engine)
 
     def silence() -> float:
-        return snapshots.take()["silence"]
+        return float(snapshots.take()["silence"])
 
     first, second = run.add(KNIGHT, 60), run.add(FOX, 60)
     now += 3

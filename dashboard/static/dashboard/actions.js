@@ -26,6 +26,7 @@ const ACTIONS = {
     item: () => "Cancel…",
     question: ({ who }) => `Cancel ${who}?`,
     effect: () => "Its answer ends here, for good, and all that it holds is free for others. What is written of it stays; its reader sees that it was stopped.",
+    no: "Let it go on",
     done: ({ who }, { n_decoded: n }) => `Cancelled: ${who}. ${number.format(n)} ${n === 1 ? "token" : "tokens"} of its answer stay.`,
     grave: true,
   },
@@ -75,7 +76,7 @@ export function more(data) {
 
 /** Answer clicks on the buttons inside `box`. */
 export function listen(box) {
-  const [dialog, question, effect, yes, outcome, menu] = ["confirm", "confirm-question", "confirm-effect", "confirm-yes", "outcome", "more"].map($);
+  const [dialog, question, effect, no, yes, outcome, menu] = ["confirm", "confirm-question", "confirm-effect", "confirm-no", "confirm-yes", "outcome", "more"].map($);
   let asked = null;
   let opener = null;
 
@@ -89,6 +90,7 @@ export function listen(box) {
     const words = ACTIONS[asked.action];
     question.textContent = words.question(asked);
     effect.textContent = words.effect(asked);
+    no.textContent = words.no ?? "Cancel";
     yes.textContent = words.button(asked);
     yes.classList.toggle("button--grave", Boolean(words.grave));
     dialog.returnValue = "";

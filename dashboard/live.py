@@ -68,8 +68,10 @@ class Past:
             self._span, self._is_new, self._after, self._entries = span, True, 0.0, {}
 
     async def news(self) -> str:
-        """{"past": {"span", "whole", "lanes"[, "step", "length", "now", "points"]}} as JSON; "" while there is
-        nothing new. Raises RedisError or OSError."""
+        """{"past": {"span", "whole", "lanes"[, "step", "length", "now", "points"]}} as JSON; "" without news.
+
+        Raises RedisError or OSError.
+        """
         now = asyncio.get_running_loop().time()
         if not self._span or not (self._is_new or now >= self._lanes_due):
             return ""

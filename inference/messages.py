@@ -174,7 +174,8 @@ class Token:
 class Preempted:
     kind: ClassVar[str] = "preempted"
     slot: int  # -1: it had none yet
-    cause: str  # pressure, admission, rotation, priority, hand, forced, or decode: no cells were found
+    # pressure, admission, rotation, priority, hand, forced, decode: no cells were found, or worker: it died
+    cause: str
     cells: int
     bytes: int  # of host RAM taken
     method: str = "swap"  # or "recompute": the cells were dropped and will be computed again

@@ -272,6 +272,7 @@ class Preemption(models.Model):
         HAND = "hand"
         ROTATION = "rotation"
         PRIORITY = "priority"
+        WORKER = "worker"
 
     class Kind(models.TextChoices):
         SWAP = "swap"

@@ -17,7 +17,7 @@ from inference.wire.errors import RequestError
 
 PARKED_EVERY = 2.0  # seconds between two keepalives of a parked stream, whatever the ping interval
 LOOK_EVERY = 2.0  # seconds of silence after which the log and the workers are looked at
-DEAD_AFTER = 10.0  # seconds without any live worker
+DEAD_AFTER = 60.0  # seconds without any live worker: one that died loads its model again first
 WORKER_DIED = RequestError(503, "", "The worker died while it ran this request. Send it again.")
 
 

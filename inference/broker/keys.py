@@ -10,6 +10,10 @@ JOBS = f"{PREFIX}jobs"  # stream; read by the consumer group of workers
 CONTROL = f"{PREFIX}control"  # stream; read by every worker
 RECORDS = f"{PREFIX}records"  # stream; read by the consumer group of recorders
 WORKERS = f"{PREFIX}workers"  # set of the ids of workers that live or lived
+INCARNATIONS = f"{PREFIX}incarnations"  # hash; the worker's id by the token of each that may publish
+LAST_TOKEN = f"{PREFIX}incarnation"  # counter
+LEASE = f"{PREFIX}lease:"  # with a token: string; there as long as that incarnation is heard of
+SUSPECTS = f"{PREFIX}suspects:"  # with a token: hash; what that incarnation tries again after a death
 
 WORKER_GROUP = "workers"
 RECORDER_GROUP = "recorders"

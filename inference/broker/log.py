@@ -1,7 +1,7 @@
 """The event log: one Redis stream a generation. It is the truth; the group message is only fast.
 
-An entry holds the events that were written together. Its id is `<number of the last of them>-0`, so that
-none can be written twice, and reading on from a number is a range of the stream.
+An entry holds the events that were written together, and when. Its id is `<number of the last of them>-0`,
+so that none can be written twice, and reading on from a number is a range of the stream.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ KEEP_RECORDED_S = 600  # one whose generation is in the database: for readers th
 
 Encoded = list[Any]  # an event as messages.encode_event writes it
 Entry = tuple[int, list[Encoded]]  # events that were written together, and the number of the last
+Dated = tuple[int, Event, float]  # an event, its number, and when it was written, in seconds of the epoch
 
-# What an entry holds in its field `e`.
+# What an entry holds in its field `e`; its field `t` is the time in milliseconds of the epoch.
 encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
@@ -41,6 +42,17 @@ async def read(id: str, after: int = 0) -> list[tuple[int, Event]]:
 def read_sync(id: str, after: int = 0) -> list[tuple[int, Event]]:
     """`read` for a thread."""
     return list(_events(_entries(sync_client().xrange(event_log(id), min=f"{after + 1}-0")), after))
+
+
+async def history(id: str) -> list[Dated]:
+    """All that is there of a generation. Raises RedisError or OSError."""
+    events: list[Dated] = []
+    found: Any = await async_client().xrange(event_log(id))
+    for raw, fields in found:
+        entry, at = (_number(raw), json.loads(fields[b"e"])), int(fields[b"t"]) / 1000
+        after = events[-1][0] if events else 0
+        events += [(number, event, at) for number, event in _events([entry], after)]
+    return events
 
 
 def wait_sync(id: str, seconds: float) -> Event | None:

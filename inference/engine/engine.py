@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from inference.messages import Event, Failed, Finished, Prioritised, Timings, Token
 
@@ -14,14 +14,17 @@ from .counters import Counters
 from .llama import Batch, Context
 from .pace import PrefillPace
 from .parking import Parking
+from .past import Past, rebuild
 from .places import Places
 from .sequence import Sequence, State, Work
 from .transfers import Transfers
+from .trial import Trial
 
 STEP_TARGET_S = 0.2  # how long a step with a prompt may keep decoding neighbours waiting
 COPY_SHARE = 0.25  # of a decode step: how long copies may keep the residents waiting before it
 
 Emitted = tuple[str, Event]
+Life = tuple[Sequence, Past]
 
 
 class Engine:
@@ -41,6 +44,8 @@ class Engine:
         lone_chunk: tokens of a prompt that a step takes when it is alone, a multiple of exact.CHUNK.
         preempt_every: park each sequence every so many of its tokens (a test knob); 0 for never.
         plan_ahead: count cells before a step. Off, only llama_decode itself finds out (a test knob).
+        on_trial: called with the id of a sequence that may have ended the worker that had it, before it is
+            computed again, alone; and with "" when nothing of the kind is any more.
         clock: seconds, monotonic.
     """
 
@@ -57,6 +62,7 @@ class Engine:
         lone_chunk: int = 128,
         preempt_every: int = 0,
         plan_ahead: bool = True,
+        on_trial: Callable[[str], None] = lambda id: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.ctx = ctx
@@ -76,6 +82,7 @@ class Engine:
             ctx, self._parking, self.counters, n_ctx_seq=n_ctx_seq, on=self.context_shift
         )
         self._transfers = Transfers(places, self._parking, self._shift, self.counters, self._emit, clock)
+        self._trial = Trial(on_trial)
         self._planned_cells = n_cells if plan_ahead else 1 << 30
         self._plan_cells = self._planned_cells
         self._batch = Batch(ctx.n_batch)
@@ -90,6 +97,30 @@ class Engine:
         """Queue a validated sequence: its prompt has 1..n_ctx_seq-1 tokens."""
         seq.arrived_at = seq.since = self.clock()
         self.queued.add(seq)
+
+    def take_over(self, lives: Iterable[Life]) -> None:
+        """Go on with sequences of a worker that is gone, whose `tokens` are their prompts.
+
+        Who had a place is parked, and will be computed again. Who may have been computed when it ended is
+        tried alone, until it has a token: who had a place, and the first of those who waited for one.
+        """
+        running: list[Sequence] = []
+        waiting: list[Sequence] = []
+        for seq, past in lives:
+            rebuild(seq, past, self.ctx.model, self._shift, self.clock())
+            if seq.slot >= self.n_slots:
+                seq.slot = -1
+            if past.tokens and (stop_type := self._stop_type(seq)):
+                self.queued.add(seq)
+                self._finish(seq, stop_type)
+                continue
+            if past.is_queued:
+                self.queued.add(seq)
+            else:
+                self._transfers.take_over(seq, past)
+            (waiting if past.is_queued or past.is_parked else running).append(seq)
+        waiting.sort(key=scheduler.line_key)
+        self._trial.add(s.id for s in (*running, *waiting[: self.n_slots]))
 
     def cancel(self, seq_id: str) -> bool:
         """Free all that a sequence holds, in whatever state it is. False when it is not here."""
@@ -202,6 +233,8 @@ class Engine:
         for seq in plan.park_queued:
             self._transfers.park_queued(seq)
         work = [(s, n) for s, n in plan.compute if s.state is State.RESIDENT]
+        if self._trial.is_on:
+            work = self._trial.choose(work)
         if self.leaving or any(s.moving for s in self.residents):
             needed = sum(n for _, n in work)
             # When nobody computes, nobody waits for the copies, and they go through.
@@ -322,22 +355,26 @@ class Engine:
             self.counters.first_token_seconds.observe(now - seq.arrived_at)
 
     def _take_token(self, seq: Sequence, token: int) -> None:
+        if self._trial.is_on:
+            self._trial.discard(seq.id)
         seq.tokens.append(token)
         self.counters.tokens_predicted_total += 1
         model = self.ctx.model
-        if token in model.eog:
-            self._emit(seq, Token(token, ""))
-            self._finish(seq, "eos")
-            return
-        self._emit(seq, Token(token, seq.text.push(model.piece(token))))
-        if seq.text.stopping_word:
-            self._finish(seq, "word")
-        elif seq.generated == seq.max_tokens or (
-            len(seq.tokens) >= self.n_ctx_seq and not self.context_shift
-        ):
-            self._finish(seq, "limit")
+        text = "" if token in model.eog else seq.text.push(model.piece(token))
+        self._emit(seq, Token(token, text))
+        if stop_type := self._stop_type(seq):
+            self._finish(seq, stop_type)
         elif self.preempt_every and seq.generated % self.preempt_every == 0:
             seq.park_due = True
+
+    def _stop_type(self, seq: Sequence) -> str:
+        """Why its last token was the last one; "" when it was not."""
+        if seq.tokens[-1] in self.ctx.model.eog:
+            return "eos"
+        if seq.text.stopping_word:
+            return "word"
+        is_full = len(seq.tokens) >= self.n_ctx_seq and not self.context_shift
+        return "limit" if is_full or seq.generated == seq.max_tokens else ""
 
     # --- ends -----------------------------------------------------------------------------------
 
@@ -390,6 +427,7 @@ class Engine:
         else:
             self._parking.discard(seq)
             self._plan_cells = self._planned_cells
+        self._trial.discard(seq.id)
         seq.state = State.OVER
         seq.sampler.close()
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from inference.messages import Event, Preempted, Resumed, Started
+from inference.messages import Event, Preempted, Released, Resumed, Started
 
 from .context_shift import ContextShift
 from .counters import Counters
 from .parking import Parking
+from .past import Past
 from .places import Places
 from .sequence import Sequence, State
 
@@ -62,6 +63,25 @@ class Transfers:
         seq.method = "recompute"
         self._tell_parked(seq, "admission", 0, self._clock())
         self._leave(seq, seq.since)
+
+    def take_over(self, seq: Sequence, past: Past) -> None:
+        """It had a place with another worker, or was parked there: here it is parked.
+
+        Its turn is that of its arrival if it had a place, before those who waited.
+        """
+        parked_at = self._clock() - past.parked_ago
+        if self._shift.is_due(seq):
+            self._shift.make_room(seq)
+        seq.method, seq.redo = "recompute", len(seq.tokens) - 1 if past.tokens else 0
+        if past.is_parked:
+            seq.cause, seq.parked_at, seq.since = past.cause, parked_at, parked_at
+            if past.is_held:  # who held it does not know of this worker
+                self._emit(seq, Released())
+        else:
+            self._tell_parked(seq, "worker", 0, parked_at)
+            self._counters.parks[seq.cause, seq.method] += 1
+        seq.state = State.PARKED
+        self._places.parked.add(seq)
 
     def _drop_cells(self, seq: Sequence) -> None:
         """It is parked by recompute: what it had will be computed again."""

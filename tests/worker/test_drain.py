@@ -31,7 +31,7 @@ def workers() -> Iterator[list[WorkerProcess]]:
 
 async def tell(kind: str, worker: str) -> Any:
     """Give the command when the worker is there; its answer."""
-    while not await picture(worker):
+    while not await picture(worker):  # noqa: ASYNC110 - another process's state
         await asyncio.sleep(0.02)
     command = Command(kind, "", worker=worker, reply=uuid.uuid4().hex)
     while (answer := await asyncio.to_thread(control.ask_sync, command)) is None:
@@ -44,7 +44,7 @@ async def picture(worker: str) -> Any:
 
 
 async def state_is(worker: str, state: str) -> Any:
-    while (shown := await picture(worker))["state"] != state:
+    while (shown := await picture(worker))["state"] != state:  # noqa: ASYNC110 - as above
         await asyncio.sleep(0.02)
     return shown
 

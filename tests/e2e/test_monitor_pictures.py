@@ -1,5 +1,5 @@
-"""What the monitor makes of the pictures that it is sent. They are made up: a state that lasts for milliseconds
-cannot be waited for."""
+"""What the monitor makes of the pictures that it is sent. They are made up, since a state that lasts for
+milliseconds cannot be waited for."""
 
 from __future__ import annotations
 
@@ -185,7 +185,7 @@ def chart(feed: Feed, title: str):
 def test_the_charts_tell_their_figures_in_words_and_point_by_point(feed: Feed):
     feed.show(picture())
     now = 2 * int(time.time() // 2)
-    points = [
+    points: list[list[Any]] = [
         [now - 6, 10, 0.5, 1, 0, None, 0.5],
         [now - 4, 20, 1.0, 3, 0, 1.5, 9],
         [now - 2, 30, 0.75, 2, 5, None, 2],

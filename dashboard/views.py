@@ -15,10 +15,11 @@ from django.views.decorators.http import require_GET, require_POST
 
 from inference.auth import Caller
 from inference.broker.connect import AWAY
-from inference.by_hand import Action, Kind, act, may_operate
+from inference.by_hand import Kind, act, may_operate
 from inference.messages import HIGHEST, LOWEST
 from inference.models import Chat, Generation, Message
 from inference.wire.errors import RequestError
+from inference.wire.llamacpp import SlotAction
 
 from . import conversation
 from .forms import TEXT_LIMIT, ByHandForm, MessageForm, PriorityForm, WorkerForm
@@ -142,7 +143,8 @@ def by_hand(request: Request, kind: str) -> HttpResponse:
         return _error(SAY_WHICH[FORMS[kind]], 400)
     found = form.cleaned_data
     generation = found["generation"].hex if "generation" in found else ""
-    action = Action(kind, found["worker"], generation, priority=found.get("priority", 0))
+    priority = found.get("priority", 0)
+    action = SlotAction(kind, generation=generation, worker=found["worker"], priority=priority)
     try:
         done = act(action, Caller(user.get_username(), user_id=user.pk, is_staff=True))
     except RequestError as error:

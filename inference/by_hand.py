@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import logging
 import uuid
-from typing import Any, NamedTuple
+from typing import Any
 
-from django.contrib.auth.models import User
+from django.contrib.auth.models import AnonymousUser, User
 from django.db import DatabaseError
 
 from inference.auth import Caller
@@ -16,30 +16,21 @@ from inference.messages import priority_name
 from inference.models import OperatorAction
 from inference.wire import status
 from inference.wire.errors import RequestError
+from inference.wire.llamacpp import SlotAction
 
 logger = logging.getLogger(__name__)
 
-PERMISSION = "inference.operate"
+PERMISSION = "inference.change_generation"  # without it, staff may look and not act
 ALIVE = ("ready", "draining")
 Kind = OperatorAction.Kind
 
 
-class Action(NamedTuple):
-    """What is to be done: with a worker, or with the chat of that id or in that slot of it."""
-
-    kind: str  # of OperatorAction.Kind
-    worker: str = ""  # "": the only one, or the one that has the chat
-    generation: str = ""  # 32 hex digits
-    slot: int | None = None
-    priority: int = 0
-
-
-def may_operate(user: User) -> bool:
-    """Other staff may look, and no more."""
+def may_operate(user: User | AnonymousUser) -> bool:
+    """Whether a person may act on what belongs to others."""
     return user.is_active and user.is_staff and user.has_perm(PERMISSION)
 
 
-def act(action: Action, caller: Caller) -> dict[str, Any]:
+def act(action: SlotAction, caller: Caller) -> dict[str, Any]:
     """Have a worker do it: its answer, {"worker"} and, of a chat, {"id_slot", "id"}, and what became of it:
     "is_held", "n_decoded" (tokens that a cancelled chat keeps), "priority" and "was", or "is_draining".
     Waits for the answer: for a thread.
@@ -68,6 +59,17 @@ def act(action: Action, caller: Caller) -> dict[str, Any]:
     return answer
 
 
+def cancel(id: str, caller: Caller) -> None:
+    """Have a generation end, in whatever state it is; its stream tells when it has.
+
+    Raises RequestError (403), RedisError or OSError while Redis is away.
+    """
+    _check(caller)
+    slot, worker = _place(id)
+    control.cancel_sync(id)
+    _record("cancel", caller, {"id": id, "id_slot": slot, "worker": worker})
+
+
 def _check(caller: Caller) -> None:
     if not caller.is_staff:
         raise RequestError(403, "", "Only staff may park and unpark chats: use a key whose owner is staff.")
@@ -75,15 +77,30 @@ def _check(caller: Caller) -> None:
         return
     try:
         user = User.objects.filter(pk=caller.user_id).first()
-        if user is None or not may_operate(user):
-            message = "You may look, but not act: an administrator can give you the permission to."
-            raise RequestError(403, "", message)
+        may = user is not None and may_operate(user)
     except DatabaseError:
         message = "Your permission can't be checked: the database is away. Try again in a moment."
         raise RequestError(503, "", message) from None
+    if not may:
+        message = "This account may look at other people's chats, and not act on them."
+        raise RequestError(403, "", f"{message} The permission to change generations lets it.")
 
 
-def _worker(action: Action) -> str:
+def _place(id: str) -> tuple[int, str]:
+    """The slot and the worker that have a generation; -1 and "" where none has."""
+    for snapshot in occupancy.get_all_sync():
+        for one in snapshot["slots"]:
+            if one["generation"] == id:
+                return one["id"], snapshot["worker"]
+        for one in snapshot["parked"]:
+            if one["generation"] == id:
+                return one["slot"], snapshot["worker"]
+        if any(one["generation"] == id for one in snapshot["queue"]):
+            return -1, snapshot["worker"]
+    return -1, ""
+
+
+def _worker(action: SlotAction) -> str:
     """The one that is meant. Slots are numbered by each worker for itself."""
     snapshots = occupancy.get_all_sync()
     alive: dict[str, dict[str, Any]] = {s["worker"]: s for s in snapshots if s["state"] in ALIVE}
@@ -135,6 +152,6 @@ def _record(kind: str, caller: Caller, answer: dict[str, Any]) -> None:
 def _detail(kind: str, answer: dict[str, Any]) -> str:
     if kind == Kind.PRIORITISE:
         return f"from {priority_name(answer['was'])} to {priority_name(answer['priority'])}"
-    if kind == Kind.CANCEL:
+    if kind == Kind.CANCEL and "n_decoded" in answer:
         return f"after {answer['n_decoded']} tokens"
     return ""

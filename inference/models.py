@@ -334,7 +334,6 @@ class OperatorAction(models.Model):
             models.Index(fields=("kind", "-created_at")),
             models.Index(fields=("generation",)),
         )
-        permissions = (("operate", "Can park, release, cancel, prioritise and drain on the monitor"),)
 
     def __str__(self) -> str:
         return f"{self.get_kind_display()} of {self.generation.hex[:8] if self.generation else self.worker}"

@@ -15,7 +15,6 @@ from inference import by_hand
 from inference.auth import authenticate
 from inference.broker import occupancy
 from inference.broker.connect import AWAY
-from inference.by_hand import Action
 from inference.consumers import defaults, options
 from inference.http import StreamConsumer
 from inference.wire import llamacpp, metrics, openai, status
@@ -89,11 +88,10 @@ class Slot(StreamConsumer):
         caller = await authenticate(self.headers)
         _check_slots_are_served()
         query = self.scope["query_string"].decode("latin-1")
-        found = llamacpp.parse_slot_action(self.scope["url_route"]["kwargs"]["slot"], query)
+        action = llamacpp.parse_slot_action(self.scope["url_route"]["kwargs"]["slot"], query)
         if caller.key_id is None and b"origin" in self.headers:
             # While the API is open, a page of any site could send this from the browser of who is here.
             caller = caller._replace(is_staff=False)
-        action = Action(found.kind, found.worker, found.generation, found.slot)
         await self.send_json(200, await _act(action, caller))
 
 

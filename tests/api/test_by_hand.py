@@ -28,7 +28,7 @@ async def key_of(operates: bool = True, **user: Any) -> dict[str, str]:
     """The header of a new key whose owner is such a user, and has the permission to operate."""
     owner = await User.objects.acreate(username="ada", **user)
     if operates:
-        await owner.user_permissions.aadd(await Permission.objects.aget(codename="operate"))
+        await owner.user_permissions.aadd(await Permission.objects.aget(codename="change_generation"))
     return {"Authorization": f"Bearer {await asyncio.to_thread(create_key, 'laptop', owner)}"}
 
 
@@ -92,7 +92,7 @@ async def test_a_key_whose_owner_may_only_look_may_not():
     await show()
     client = await fetch("POST", PARK, {}, **await key_of(is_staff=True, operates=False))
     assert (client.status, client.json["error"]["type"]) == (403, "permission_error")
-    assert "may look, but not act" in client.json["error"]["message"]
+    assert "may look at other people's chats, and not act" in client.json["error"]["message"]
     assert await no_command_was_sent()
 
 

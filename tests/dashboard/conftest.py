@@ -22,7 +22,7 @@ def grace(db) -> User:
 def staff(db) -> User:
     """Who may look at the monitor and act there."""
     staff = User.objects.create_user("root", is_staff=True)
-    staff.user_permissions.add(Permission.objects.get(codename="operate"))
+    staff.user_permissions.add(Permission.objects.get(codename="change_generation"))
     return staff
 
 

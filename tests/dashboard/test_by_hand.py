@@ -107,7 +107,7 @@ def test_staff_without_the_permission_see_and_cannot_act(client, onlooker, kind)
     assert (page.status_code, page.context["may_operate"]) == (200, False)
     reply = client.post(f"/monitor/{kind}", CHAT | {"priority": 1})
     assert reply.status_code == 403
-    assert "may look, but not act" in reply.json()["error"]
+    assert "may look at other people's chats, and not act" in reply.json()["error"]
     assert not sync_client().exists(CONTROL)
     assert not OperatorAction.objects.exists()
 

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 from contextlib import aclosing
 from typing import Any
+from urllib.parse import parse_qs
 
 from channels.generic.websocket import AsyncJsonWebsocketConsumer
 
@@ -13,7 +14,7 @@ from inference.broker.connect import AWAY
 from inference.http import Header, StreamConsumer
 from inference.wire.errors import RequestError
 
-from . import live, stream
+from . import events, live, stream
 
 GROUP = "occupancy"
 NOT_STAFF = 4403
@@ -26,16 +27,22 @@ class GenerationEvents(StreamConsumer):
     """One generation of one's own chats as server-sent events. Leaving does not end the generation."""
 
     methods = ("GET",)
+    comes_back = True
 
     async def handle(self, body: bytes) -> None:
         user, pk = self.scope["user"], self.scope["url_route"]["kwargs"]["pk"]
         generation = await stream.find(pk, user) if user.is_authenticated else None
         if generation is None:
             raise RequestError(404, "", "There is no such generation among your chats.")
-        seen = self.headers.get(b"last-event-id", b"")
-        async with aclosing(stream.follow(generation, user, int(seen) if seen.isdigit() else 0)) as chunks:
+        after = events.number(generation.id.hex, self.headers.get(b"last-event-id") or self._given())
+        async with aclosing(stream.follow(generation, user, after)) as chunks:
             async for chunk in chunks:
                 await self.send(chunk)
+
+    def _given(self) -> bytes:
+        """The id in the URL, of a page that follows with a new EventSource: that sends no header at first."""
+        query: bytes = self.scope["query_string"]
+        return parse_qs(query).get(b"after", [b""])[0]
 
     def stream_error(self, error: RequestError) -> bytes:
         return b""  # the stream ends without its last event, so the browser comes again

@@ -34,6 +34,11 @@ class Caller(NamedTuple):
     is_staff: bool = False
 
     @property
+    def is_anonymous(self) -> bool:
+        """Nobody asked for a key."""
+        return self.key_id is None and not self.name
+
+    @property
     def priority(self) -> int:
         """Of a request that does not say."""
         return max(NORMAL, self.max_priority)

@@ -11,9 +11,12 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
 from channels.consumer import AsyncConsumer
+from django.db import DatabaseError
 
+from inference import drain
 from inference.broker.connect import AWAY
 from inference.broker.control import GIVE_UP_S
+from inference.broker.hub import Crowded
 from inference.tasks import end
 from inference.wire.errors import RequestError
 from inference.wire.openai import error_body
@@ -40,6 +43,7 @@ class StreamConsumer(AsyncConsumer, ABC):  # type: ignore[misc]
     """
 
     methods: tuple[str, ...] = ("POST",)
+    comes_back = False  # its client comes again by itself when the server has restarted
     scope: dict[str, Any]
 
     @abstractmethod
@@ -60,6 +64,8 @@ class StreamConsumer(AsyncConsumer, ABC):  # type: ignore[misc]
         self.arrived = asyncio.get_running_loop().time()
         self.headers: dict[bytes, bytes] = {name.lower(): value for name, value in scope["headers"]}
         self.is_open = False
+        if self.comes_back:
+            drain.do_not_wait_for(asyncio.current_task())
         tasks: list[asyncio.Task[Any]] = []
         try:
             body = await self._body(receive)
@@ -67,6 +73,10 @@ class StreamConsumer(AsyncConsumer, ABC):  # type: ignore[misc]
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         except ClientLeft:
             pass
+        except asyncio.CancelledError:
+            if not drain.has_begun():
+                raise
+            await self._cut_off()
         finally:
             await end(tasks, 2 * GIVE_UP_S)  # a second cancellation would cut the first one's work short
 
@@ -101,14 +111,25 @@ class StreamConsumer(AsyncConsumer, ABC):  # type: ignore[misc]
                 await self.handle(body)
         except RequestError as error:
             await self.send_error(error)
-        except AWAY:
-            logger.exception("Redis failed %s", self.scope["path"])
+        except AWAY as error:
+            logger.warning("Redis failed %s: %s", self.scope["path"], error)
             await self.send_error(
                 RequestError(503, "", "The queue of requests can't be reached. Try again soon.")
             )
+        except DatabaseError as error:
+            logger.warning("The database failed %s: %s", self.scope["path"], error)
+            await self.send_error(RequestError(503, "", "The database can't be reached. Try again soon."))
+        except Crowded:
+            await self.send_error(RequestError(429, "", "Too many follow this answer already."))
         except Exception:
             logger.exception("%s failed", self.scope["path"])
             await self.send_error(RequestError(500, "", "Something broke here; it was not your request."))
+        if self.is_open:
+            await self._send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _cut_off(self) -> None:
+        """The process ends, and this is still open."""
+        await self.send_error(drain.CUT_OFF if self.is_open else drain.RESTARTING)
         if self.is_open:
             await self._send({"type": "http.response.body", "body": b"", "more_body": False})
 
@@ -138,6 +159,11 @@ class StreamConsumer(AsyncConsumer, ABC):  # type: ignore[misc]
         await self._start(status, [(b"content-type", content_type), (b"content-length", length), *headers])
         body = b"" if self.scope["method"] == "HEAD" else data
         await self._send({"type": "http.response.body", "body": body, "more_body": False})
+
+    async def send_nothing(self) -> None:
+        """204, the whole answer."""
+        await self._start(204, [])
+        await self._send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def send_error(self, error: RequestError, headers: Iterable[Header] = ()) -> None:
         """An error as the whole answer, or, in an open stream, what `stream_error` makes of it."""

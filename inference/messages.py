@@ -127,6 +127,7 @@ class Job:
     reply_to: str  # the channel group of the web process that asked; "" when nobody listens
     owner: str = ""  # a name for operators: user or API key, never text
     submitted_at: float = 0.0  # seconds since the epoch
+    goes_on: bool = False  # its logs hold a part of it, which was cancelled
 
     def generations(self) -> list[str]:
         """The ids of its generations; its own id where it is no generation."""

@@ -273,6 +273,7 @@ class Preemption(models.Model):
         ROTATION = "rotation"
         PRIORITY = "priority"
         WORKER = "worker"
+        CLIENT = "client"
 
     class Kind(models.TextChoices):
         SWAP = "swap"

@@ -65,6 +65,9 @@ class Options:
     cache_type_v: str = "f16"
     exact: bool = False
     allow_anonymous: bool = False
+    drain: float = 2.0  # seconds
+    send_timeout: float = 60.0  # seconds; 0: never
+    max_followers: int = 100
 
     @property
     def is_loopback(self) -> bool:
@@ -277,6 +280,12 @@ FLAGS = (
          "the text does not depend on what else runs (more memory, fewer tokens per second)"),
     Flag("preempt_every", "--preempt-every", "LLAMA_SERVER_PREEMPT_EVERY", _whole(0, 2**31 - 1), "N",
          "for tests: park each chat every N of its tokens (default: 0, never)"),
+    Flag("drain", "--drain", "BERTH_DRAIN", _from_zero("at once"), "SECONDS",
+         "how long open streams may go on when the web process is told to end (default: 2)"),
+    Flag("send_timeout", "--send-timeout", "BERTH_SEND_TIMEOUT", _from_zero("never"), "SECONDS",
+         "a client that takes nothing of what waits for it is cut off after so long (default: 60; 0: never)"),
+    Flag("max_followers", "--max-followers", "BERTH_MAX_FOLLOWERS", _whole(1, 2**31 - 1), "N",
+         "readers of one answer in one web process, at most (default: 100)"),
     Flag("allow_anonymous", "--allow-anonymous", "", _boolean, "",
          "serve without a key even where others can reach the server"),
 )  # fmt: skip

@@ -11,7 +11,7 @@ from typing import Any
 
 from channels.db import database_sync_to_async
 
-from inference import by_hand
+from inference import by_hand, drain
 from inference.auth import authenticate
 from inference.broker import occupancy
 from inference.broker.connect import AWAY
@@ -46,6 +46,8 @@ class Health(Info):
     is_public = True
 
     async def tell(self) -> None:
+        if drain.has_begun():
+            raise drain.RESTARTING
         try:
             snapshots = await occupancy.get_all()
         except AWAY:

@@ -58,6 +58,7 @@ MIDDLEWARE = [
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "dashboard.unavailable.DatabaseAway",
 ]
 ROOT_URLCONF = "project.urls"
 ASGI_APPLICATION = "project.asgi.application"
@@ -121,6 +122,8 @@ LOGGING = {
     "root": {"handlers": ["console"], "level": "INFO"},
     "loggers": {
         "daphne": {"level": "WARNING"},
+        # It shows a traceback each second while Redis is away, which others say in one line.
+        "channels_redis": {"level": "CRITICAL"},
         # Anybody can send a wrong Host header; it is answered with 400, and is no error of ours.
         "django.security.DisallowedHost": {"level": "CRITICAL"},
     },

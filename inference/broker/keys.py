@@ -24,6 +24,11 @@ def event_log(generation: str) -> str:
     return f"{PREFIX}gen:{generation}"
 
 
+def stream(job: str) -> str:
+    """Hash: what a client must show to take up the stream of this job, and who reads it."""
+    return f"{PREFIX}stream:{job}"
+
+
 def snapshot(worker: str) -> str:
     """String; there as long as the worker lives."""
     return f"{PREFIX}worker:{worker}"

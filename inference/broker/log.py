@@ -10,10 +10,10 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from inference.messages import Event, decode_event
+from inference.messages import Event, Finished, decode_event
 
 from .connect import async_client, entries, sync_client
-from .keys import event_log
+from .keys import event_log, stream
 
 KEEP_S = 86_400  # a log that nobody has written down yet
 KEEP_RECORDED_S = 600  # one whose generation is in the database: for readers that are late
@@ -31,6 +31,7 @@ def let_go_sync(ids: Iterable[str]) -> None:
     pipe = sync_client().pipeline(transaction=False)
     for id in ids:
         pipe.expire(event_log(id), KEEP_RECORDED_S)
+        pipe.expire(stream(id), KEEP_RECORDED_S)
     pipe.execute()
 
 
@@ -77,6 +78,31 @@ async def last(id: str) -> int:
     """The sequence number of the last event; 0 when there is none."""
     found = await async_client().xrevrange(event_log(id), count=1)
     return _number(found[0][0]) if found else 0
+
+
+def is_cancelled(fields: Any) -> bool:
+    """Whether an entry ends with the event that its generation was cancelled."""
+    kind, data, *_ = json.loads(fields[b"e"])[-1]
+    return bool(kind == Finished.kind and data["stop_type"] == "cancelled")
+
+
+async def copy_uncancelled(id: str, new_id: str) -> None:
+    """Begin a log with all that another holds but its end, if that was a cancellation. Raises RedisError or
+    OSError."""
+    client = async_client()
+    found: Any = await client.xrange(event_log(id))
+    pipe = client.pipeline(transaction=False)
+    before = 0
+    for raw, fields in found:
+        number = _number(raw)
+        if is_cancelled(fields):
+            number -= 1
+            fields[b"e"] = encode(json.loads(fields[b"e"])[:-1])
+        if number > before:
+            pipe.xadd(event_log(new_id), fields, id=f"{number}-0")
+        before = number
+    pipe.expire(event_log(new_id), KEEP_S)
+    await pipe.execute()
 
 
 def _entries(found: Any) -> list[Entry]:

@@ -99,7 +99,8 @@ class Engine:
         self.queued.add(seq)
 
     def take_over(self, lives: Iterable[Life]) -> None:
-        """Go on with sequences of a worker that is gone, whose `tokens` are their prompts.
+        """Go on with sequences of a worker that is gone, or of a client that was, whose `tokens` are their
+        prompts.
 
         Who had a place is parked, and will be computed again. Who may have been computed when it ended is
         tried alone, until it has a token: who had a place, and the first of those who waited for one.
@@ -118,7 +119,8 @@ class Engine:
                 self.queued.add(seq)
             else:
                 self._transfers.take_over(seq, past)
-            (waiting if past.is_queued or past.is_parked else running).append(seq)
+            if past.gone == "worker":
+                (waiting if past.is_queued or past.is_parked else running).append(seq)
         waiting.sort(key=scheduler.line_key)
         self._trial.add(s.id for s in (*running, *waiting[: self.n_slots]))
 

@@ -31,11 +31,12 @@ class Past:
     accepted_ago: float = 0.0
     first_token_ago: float = 0.0
     parked_ago: float = 0.0  # of one that was not parked: how long ago it was heard of
+    gone: str = "worker"  # or "client": it was cancelled when its client left, who is back
 
     @classmethod
-    def of(cls, history: Iterable[tuple[Event, float]], now: float) -> Past:
+    def of(cls, history: Iterable[tuple[Event, float]], now: float, gone: str = "worker") -> Past:
         """From its events, each with the time when it was written, of the same clock as `now`."""
-        past = cls()
+        past = cls(gone=gone)
         active_since = at = now
         for event, at in history:
             if type(event) is Token:

@@ -67,7 +67,8 @@ class Transfers:
     def take_over(self, seq: Sequence, past: Past) -> None:
         """It had a place with another worker, or was parked there: here it is parked.
 
-        Its turn is that of its arrival if it had a place, before those who waited.
+        Its turn is that of its arrival if it had a place, before those who waited; the last one if its client
+        was gone.
         """
         parked_at = self._clock() - past.parked_ago
         if self._shift.is_due(seq):
@@ -78,8 +79,10 @@ class Transfers:
             if past.is_held:  # who held it does not know of this worker
                 self._emit(seq, Released())
         else:
-            self._tell_parked(seq, "worker", 0, parked_at)
+            self._tell_parked(seq, past.gone, 0, parked_at)
             self._counters.parks[seq.cause, seq.method] += 1
+        if past.gone == "client":
+            seq.since = self._clock()
         seq.state = State.PARKED
         self._places.parked.add(seq)
 

@@ -21,6 +21,7 @@ class Migration(migrations.Migration):
                     ("rotation", "Rotation"),
                     ("priority", "Priority"),
                     ("worker", "Worker"),
+                    ("client", "Client"),
                 ],
                 max_length=16,
             ),

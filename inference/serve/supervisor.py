@@ -22,7 +22,8 @@ from .child import Child
 
 MANAGE = Path(__file__).resolve().parent.parent.parent / "manage.py"
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-STOP_STEPS = (("web", 1.5), ("worker", 3.0), ("redis", 4.0))  # seconds after the wish by which each is gone
+# By when each is gone: seconds after the wish to stop and the time that open streams have.
+STOP_STEPS = (("web", 0.8), ("worker", 2.1), ("redis", 2.8))
 POLL = 0.05  # seconds
 
 
@@ -177,7 +178,7 @@ class Supervisor:
         began = time.monotonic()
         for name, end in STOP_STEPS:
             if child := self._children.get(name):
-                await child.terminate(max(0.0, began + end - time.monotonic()))
+                await child.terminate(max(0.0, began + self._options.drain + end - time.monotonic()))
         for child in self._children.values():
             child.kill()
 

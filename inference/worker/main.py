@@ -18,7 +18,7 @@ from typing import Any
 from inference.broker import connect, control, occupancy
 from inference.broker.connect import patiently
 from inference.broker.control import Command, ControlReader
-from inference.broker.jobs import JobReader
+from inference.broker.jobs import Claimed, JobReader
 from inference.broker.lease import RENEW_EVERY_S, Fenced, Lease
 from inference.broker.listeners import LOOK_EVERY_S, Listeners
 from inference.broker.publisher import Publisher
@@ -104,8 +104,8 @@ def _told(event: Preempted | Resumed) -> str:
     """A park or a resume in the words of the worker's log."""
     if isinstance(event, Resumed):
         return f"resumed in slot {event.slot} after {event.waited:.1f} s"
-    if event.cause == "worker":
-        return "parked: its worker is gone, to be recomputed"
+    if event.cause in ("worker", "client"):
+        return f"parked: its {event.cause} was gone, to be recomputed"
     if not event.cells:
         return f"parked before its prompt began ({event.cause})"
     where = f"{event.bytes / 2**20:.1f} MiB of RAM" if event.method == "swap" else "to be recomputed"
@@ -235,7 +235,11 @@ class Worker:
             await self._takes_jobs.wait()
             jobs = await self._jobs.read()
             while jobs and self._takes_jobs.is_set():
-                await self._take(jobs.pop(0))
+                job = jobs.pop(0)
+                if job.goes_on:
+                    await self._go_on([Claimed(job, "", gone="client")])
+                else:
+                    await self._take(job)
             if jobs:  # it has begun to drain while it read
                 await self._jobs.leave(jobs)
                 await patiently(lambda: control.tell(Command("claim", "")))
@@ -297,6 +301,7 @@ class Worker:
                             self._cancelled.popitem(last=False)
                 elif command.kind == "follow":
                     self._publisher.route(command.id, command.group)
+                    self._listeners.also(command.id, command.group)
                 elif command.kind == "claim":
                     self._claim_now.set()
                 elif command.worker == self.id and command.kind in ("drain", "undrain"):
@@ -388,9 +393,10 @@ class Worker:
                 await self._claim()
 
     async def _claim(self) -> None:
-        claimed = await self._jobs.claim(self._lease)
-        if not claimed:
-            return
+        if claimed := await self._jobs.claim(self._lease):
+            await self._go_on(claimed)
+
+    async def _go_on(self, claimed: list[Claimed]) -> None:
         found = [await takeover.look(one, self._consider_again) for one in claimed]
         gone = await control.cancelled()
         # From here to the hand-over nothing is awaited: a cancel finds a job before it or after it.
@@ -400,7 +406,8 @@ class Worker:
             if not left.histories:
                 over.append(left.job.id)
                 continue
-            logger.warning("%s is taken over: its worker is gone", left.job.id)
+            if left.gone:
+                logger.warning("%s is taken over: its %s was gone", left.job.id, left.gone)
             self._open_books(left.job, left.numbers)
             for id, history in left.histories.items():
                 self._publisher.remember(id, history)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
-from inference.broker import log
+from inference.broker import log, streams
 from inference.broker.connect import patiently
 from inference.broker.jobs import Claimed
 from inference.broker.log import Dated
@@ -27,6 +27,7 @@ class Left:
     """A job, and what is to be done with those of its generations that are not over."""
 
     job: Job
+    gone: str
     histories: dict[str, list[Dated]]  # of those that are not over
     told: list[tuple[str, Event]] = field(default_factory=list)  # what is to be told of them now
     lives: list[tuple[Sequence, Past]] = field(default_factory=list)  # who goes on
@@ -42,9 +43,11 @@ async def look(claimed: Claimed, consider: Consider) -> Left:
 
     A job that was never accepted is considered as any other.
     """
-    job, culprit = claimed
+    job, culprit, gone = claimed
+    if group := await patiently(partial(streams.group, job.id)):
+        job = replace(job, reply_to=group)  # who reads it now
     histories = {id: await patiently(partial(log.history, id)) for id in job.generations()}
-    left = Left(job, {id: history for id, history in histories.items() if not _is_over(history)})
+    left = Left(job, gone, {id: history for id, history in histories.items() if not _is_over(history)})
     told_for_all = _is_over(histories[job.id][:1])  # refused, answered, or cancelled before it was read
     if told_for_all or not left.histories:
         left.histories = {}
@@ -76,7 +79,7 @@ async def look(claimed: Claimed, consider: Consider) -> Left:
         else:
             if not history:
                 left.told.append((id, event))
-            left.lives.append((seq, Past.of([(event, at) for _, event, at in history], now)))
+            left.lives.append((seq, Past.of([(event, at) for _, event, at in history], now, gone)))
     return left
 
 

@@ -117,6 +117,10 @@ class Worker:
             self._said[id] += 1
             await self._publisher.publish([(id, self._said[id], event)])
 
+    def said(self, job: Job, *numbers: int) -> None:
+        """What the logs of its generations hold already."""
+        self._said |= dict(zip(job.generations(), numbers, strict=True))
+
     async def answers(self, data: dict[str, Any]) -> Command:
         """Give the next command that wants an answer this one."""
         while True:

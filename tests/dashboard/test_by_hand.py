@@ -178,9 +178,9 @@ def test_without_a_worker_or_without_redis_it_says_so(as_staff, redis_server):
 def test_the_reader_of_a_held_chat_is_told_why_it_waits():
     from dashboard import events
 
-    held = read(events.event(4, Preempted(0, "hand", 90, 1000), time.time()))
+    held = read(events.event(ID.hex, 4, Preempted(0, "hand", 90, 1000), time.time()))
     assert (held[1], held[2]["cause"]) == ("preempted", "hand")  # type: ignore[index]
-    assert read(events.event(5, Released()))[1:] == ("released", {})
+    assert read(events.event(ID.hex, 5, Released()))[1:] == ("released", {})
 
 
 @pytest.mark.parametrize(("ceiling", "meant"), [(-5, 0), (0, 0), (1, 1)])

@@ -37,7 +37,7 @@ def decoded(chunk: bytes):
     for block in chunk.decode().strip().split("\n\n"):
         if not block.startswith((":", "retry")):
             fields = dict(line.split(": ", 1) for line in block.split("\n"))
-            yield fields.get("id"), fields["event"], json.loads(fields["data"])
+            yield fields.get("id", "").rpartition(".")[2] or None, fields["event"], json.loads(fields["data"])
 
 
 async def test_a_stream_tells_everything_from_the_beginning(generation, ada):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 import re
@@ -70,6 +71,18 @@ class Reply:
             if line.startswith(start):
                 return line
         raise AssertionError(f"the stream ended without {start!r}: {self.lines[-5:]}")
+
+    def read_until_it_breaks(self) -> Reply:
+        """Everything up to the end of a stream whose server died."""
+        with contextlib.suppress(http.client.HTTPException, OSError):
+            self.read()
+        return self
+
+    @property
+    def last_id(self) -> str:
+        """The id of the last event that came whole."""
+        data = max(at for at, line in enumerate(self.lines) if line.startswith("data:"))
+        return [line[4:] for line in self.lines[:data] if line.startswith("id: ")][-1]
 
     def read(self) -> Reply:
         """Everything that is left."""

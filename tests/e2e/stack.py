@@ -75,18 +75,21 @@ class Stack:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
+        self.wait_until_healthy()
+        self._make_people()
+
+    def wait_until_healthy(self) -> None:
+        """Raises RuntimeError with the end of its log when it does not become so."""
         for _ in range(600):
             if self._is_healthy():
-                break
+                return
             try:
                 self.process.wait(0.2)
             except subprocess.TimeoutExpired:
                 continue
             raise RuntimeError("serve ended:\n" + self.log.read_text()[-3000:])
-        else:
-            self.stop()
-            raise RuntimeError("serve did not become healthy:\n" + self.log.read_text()[-3000:])
-        self._make_people()
+        self.stop()
+        raise RuntimeError("serve did not become healthy:\n" + self.log.read_text()[-3000:])
 
     def _is_healthy(self) -> bool:
         try:
@@ -114,11 +117,12 @@ class Stack:
                 self.process.wait()
 
     def kill(self, name: str) -> None:
-        """End a child, the worker or web, as if it had crashed."""
+        """End a child, the worker, web or redis, as if it had crashed."""
         children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
         for pid in children:
             with contextlib.suppress(OSError):  # it is gone by now
-                if name in Path(f"/proc/{pid}/cmdline").read_text().split("\0"):
+                command = Path(f"/proc/{pid}/cmdline").read_text().split("\0")
+                if name in command or (name == "redis" and "valkey-server" in command[0]):
                     os.kill(int(pid), signal.SIGKILL)
                     return
         raise AssertionError(f"serve has no {name}")

@@ -271,6 +271,21 @@ def test_one_that_is_cancelled_while_it_is_tried_is_tried_no_more(exact: Context
     assert run.of(seq, Finished)[0].stop_type == "cancelled"
 
 
+def test_one_whose_client_is_back_is_not_suspected_and_takes_its_turn_after_those_who_wait(
+    exact: Context,
+) -> None:
+    tried: list[str] = []
+    run = Lives(engine(exact, n_slots=1, on_trial=tried.append))
+    first = run.sequence(GREEDY)
+    run.take_over((first, Past([5], is_started=True, is_parked=True, parks=1, parked_ago=1.0)))
+    back = run.sequence(GREEDY)
+    run.take_over((back, Past([5], is_started=True, accepted_ago=60.0, parked_ago=50.0, gone="client")))
+    run.finish()
+    assert back.id not in tried
+    assert run.of(back, Preempted)[0].cause == "client"
+    assert first.since < back.since
+
+
 # --- what a log tells -------------------------------------------------------------------------------
 
 

@@ -140,7 +140,7 @@ def test_the_queue_is_told_by_priority(feed: Feed):
     expect(rows).to_have_text([re.compile(name) for name in ("ada high", "bob", "cy", "di priority 7")])
     expect(feed.page.get_by_text("Next is bob's chat, for a slot.")).to_be_visible()
     expect(headline(feed)).to_have_text(
-        re.compile(r"Healthy\. 4 chats wait in the queue, the longest for \d+ s for a slot\.")
+        re.compile(r"Healthy\. 4 chats are in the queue; the longest has waited \d+ s for a slot\.")
     )
 
 

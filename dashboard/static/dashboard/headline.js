@@ -9,7 +9,7 @@ const DEAF = 3; // seconds after which a worker's picture is not of now
 const number = new Intl.NumberFormat();
 const chats = (n) => `${number.format(n)} ${n === 1 ? "chat" : "chats"}`;
 const are = (n) => (n === 1 ? "is" : "are");
-const longest = (waits) => duration(Math.max(...waits));
+const longest = (waiting, now) => `${waiting.length === 1 ? "it" : "the longest"} has waited ${duration(Math.max(...waiting.map(({ since }) => now - since)))}`;
 
 /** {level: "good" | "busy" | "bad", word, text} of the workers' snapshots; `now` is by the server's clock. */
 export function headline(snapshots, now) {
@@ -25,8 +25,8 @@ export function headline(snapshots, now) {
   const said = [];
   for (const one of silent) said.push(`Worker ${one.worker} has not been heard of for ${duration(now - one.at)}.`);
   for (const one of stuck) said.push(`Worker ${one.worker} has made no step for ${duration(now - one.taken_at)}.`);
-  if (parked.length) said.push(`${chats(parked.length)} ${are(parked.length)} parked; ${parked.length === 1 ? "it" : "the longest"} has waited ${longest(parked.map((chat) => now - chat.since))}${wanted(snapshots, parked)}.`);
-  if (queue.length) said.push(`${chats(queue.length)} ${queue.length === 1 ? "waits" : "wait"} in the queue, ${queue.length === 1 ? "" : "the longest "}for ${longest(queue.map((chat) => now - chat.since))}${parked.length ? "" : wanted(snapshots, queue)}.`);
+  if (parked.length) said.push(`${chats(parked.length)} ${are(parked.length)} parked; ${longest(parked, now)}${wanted(snapshots, parked)}.`);
+  if (queue.length) said.push(`${chats(queue.length)} ${are(queue.length)} in the queue; ${longest(queue, now)}${parked.length ? "" : wanted(snapshots, queue)}.`);
   if (!waits.length) said.push("Nobody waits.");
   if (held.length) said.push(`${chats(held.length)} ${are(held.length)} held by an operator.`);
   if (draining.length) said.push(draining.length === snapshots.length ? "No worker takes new chats: all are draining." : `${draining.length} of ${snapshots.length} workers ${are(draining.length)} draining.`);

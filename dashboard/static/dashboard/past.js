@@ -22,6 +22,10 @@ const CHARTS = [
   { title: "Longest silence", format: seconds, least: 1 },
 ];
 
+/** What the looks of a lane's pieces mean. */
+const key = () => el("ul", { className: "lanes-key" }, ...Object.entries({ decode: "writing", prefill: "reading", parked: "parked", held: "held by an operator", parking: "being copied out or back" })
+  .map(([state, words]) => el("li", {}, el("span", { className: "lanes-sample", data: { state, slot: 0 } }), words)));
+
 export class Past {
   /** `ask(span)` has the server send a span from now on. */
   constructor(box, ask) {
@@ -37,7 +41,7 @@ export class Past {
     this.table = table("The charts' figures", [["From"], ...CHARTS.map(({ title }) => [title, "number"])]);
     this.details = el("details", { className: "figures", ontoggle: () => this.tabulate() }, el("summary", {}, "As a table"), el("div", { className: "figures-box" }, this.table.element));
     box.replaceChildren(
-      el("section", { className: "panel" }, el("h2", {}, "Slots over the last minutes"), this.lanes, this.noLanes),
+      el("section", { className: "panel" }, el("h2", {}, "Slots over the last minutes"), this.lanes, this.noLanes, key()),
       el("section", { className: "panel" },
         el("div", { className: "panel-head" }, el("h2", {}, "History"), this.choice()),
         el("div", { className: "charts" }, ...this.charts.map((chart) => chart.element)),

@@ -9,9 +9,13 @@ from typing import Any
 from urllib.parse import parse_qs
 
 from channels.generic.websocket import AsyncJsonWebsocketConsumer
+from django.contrib.auth.models import User
 
+from inference.broker import control
 from inference.broker.connect import AWAY
 from inference.http import Header, StreamConsumer
+from inference.models import Generation
+from inference.revocation import Grant, Revoked, as_long_as
 from inference.wire.errors import RequestError
 
 from . import events, live, stream
@@ -34,6 +38,14 @@ class GenerationEvents(StreamConsumer):
         generation = await stream.find(pk, user) if user.is_authenticated else None
         if generation is None:
             raise RequestError(404, "", "There is no such generation among your chats.")
+        try:
+            async with as_long_as(Grant("user", user.pk)):
+                await self._follow(generation, user)
+        except Revoked:
+            await control.cancel(generation.id.hex)  # nobody may read it any more
+            raise
+
+    async def _follow(self, generation: Generation, user: User) -> None:
         after = events.number(generation.id.hex, self.headers.get(b"last-event-id") or self._given())
         async with aclosing(stream.follow(generation, user, after)) as chunks:
             async for chunk in chunks:
@@ -66,7 +78,7 @@ class Monitor(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
         self.news = asyncio.Event()
         self.past = live.Past()
         await self.channel_layer.group_add(GROUP, self.channel_name)
-        self.feed = asyncio.create_task(self._feed())
+        self.feed = asyncio.create_task(self._feed(Grant("staff", user.pk)))
 
     async def receive_json(self, content: Any, **_: Any) -> None:
         if hasattr(self, "feed") and isinstance(content, dict):
@@ -76,18 +88,24 @@ class Monitor(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
     async def occupancy_update(self, message: dict[str, Any]) -> None:
         self.news.set()
 
-    async def _feed(self) -> None:
+    async def _feed(self, grant: Grant) -> None:
         try:
-            while True:
-                self.news.clear()
-                await self.send(text_data=await live.picture())
-                if past := await self.past.news():
-                    await self.send(text_data=past)
-                await asyncio.sleep(AT_LEAST_S)
-                with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self.news.wait(), AT_MOST_S - AT_LEAST_S)
+            async with as_long_as(grant):
+                await self._tell()
+        except Revoked:
+            await self.close(NOT_STAFF)
         except AWAY:
             await self.close(NO_REDIS)  # the browser comes again
+
+    async def _tell(self) -> None:
+        while True:
+            self.news.clear()
+            await self.send(text_data=await live.picture())
+            if past := await self.past.news():
+                await self.send(text_data=past)
+            await asyncio.sleep(AT_LEAST_S)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self.news.wait(), AT_MOST_S - AT_LEAST_S)
 
     async def disconnect(self, code: int) -> None:
         if hasattr(self, "feed"):

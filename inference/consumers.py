@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from django.conf import settings
 
-from inference import drain, resume, siblings, stream
+from inference import drain, limits, resume, siblings, stream
 from inference.auth import authenticate
 from inference.broker import occupancy, streams
 from inference.broker.hub import hub
@@ -24,6 +24,7 @@ from inference.broker.streams import Stream
 from inference.http import StreamConsumer
 from inference.messages import Answer, Event, Failed, GenerationRequest, Job, JobKind
 from inference.options import Options
+from inference.revocation import as_long_as
 from inference.wire import llamacpp, openai, status
 from inference.wire.api import Api, Defaults, Encoder
 from inference.wire.errors import RequestError
@@ -52,7 +53,13 @@ def serving(snapshots: list[Snapshot]) -> Snapshot:
 def defaults(alias: str) -> Defaults:
     found = options()
     return Defaults(
-        temperature=found.temp, seed=found.seed, max_tokens=found.n_predict, model=alias, keep=found.keep
+        temperature=found.temp,
+        seed=found.seed,
+        max_tokens=found.n_predict,
+        model=alias,
+        keep=found.keep,
+        max_choices=found.max_choices,
+        longest=found.longest,
     )
 
 
@@ -115,22 +122,24 @@ class Generate(Work):
         return self.encoder.failure(error)
 
     async def handle(self, body: bytes) -> None:
-        caller = await authenticate(self.headers)
+        caller = await authenticate(self.headers, self.address)
         found = self.json(body)
-        alias = options().alias
-        request = self.api.parse(found, defaults(alias)._replace(priority=caller.priority))
+        usual = defaults(options().alias)
+        usual = usual._replace(priority=caller.priority, longest=caller.longest(usual.longest))
+        request = self.api.parse(found, usual)
         caller.check_priority(request.priority)
         digests = resume.digests(caller, self.headers, self.api.name, body)
         seen = resume.last_seen(self.headers, request)
         taken_up = await resume.find(seen, digests) if seen else None
         if taken_up is None or taken_up.is_cancelled:
-            alias = serving(await occupancy.get_all())["model"]["alias"]
+            id, snapshots = uuid.uuid4().hex, await occupancy.get_all()
+            model = serving(snapshots)["model"]["alias"]
+            await limits.admit(id, request.n_choices, caller.accounts, snapshots)
+            if taken_up is not None:
+                taken_up = await streams.renew(taken_up, request.n_choices, id)
         if taken_up is None:
-            id = uuid.uuid4().hex
-            made = Stream(*digests, shown_id=id, model=alias, created=int(time.time()))
+            made = Stream(*digests, shown_id=id, model=model, created=int(time.time()))
         else:
-            if taken_up.is_cancelled:
-                taken_up = await streams.renew(taken_up, request.n_choices)
             id, made = taken_up.job_id, taken_up.stream
         job = Job(
             id=id,
@@ -143,7 +152,7 @@ class Generate(Work):
         )
         record = {
             "api": self.api.name,
-            "model": alias,
+            "model": made.model,
             "stream": request.stream,
             "priority": request.priority,
             "user_id": caller.user_id,
@@ -154,10 +163,11 @@ class Generate(Work):
         ids = Ids(id, request.n_choices, seen.counts if seen else (), shown=notices)
         kept = made if request.stream else None
         asked = _Asked(job, record, request, ids, notices, kept, is_resumed=seen is not None)
-        if request.n_choices > 1:
-            await self._run_siblings(asked, SiblingsEncoder(self.api, request, found, **about))
-        else:
-            await self._run(asked, self.api.encoder(request, found, **about))
+        async with as_long_as(caller.grant):
+            if request.n_choices > 1:
+                await self._run_siblings(asked, SiblingsEncoder(self.api, request, found, **about))
+            else:
+                await self._run(asked, self.api.encoder(request, found, **about))
         if request.stream and not self.is_open:
             await self._nothing_left(ids)
 
@@ -234,10 +244,12 @@ class Ask(Work):
         return llamacpp.error_body(error)
 
     async def handle(self, body: bytes) -> None:
-        caller = await authenticate(self.headers)
+        caller = await authenticate(self.headers, self.address)
         question = type(self).parse(self.json(body))
-        serving(await occupancy.get_all())
+        snapshots = await occupancy.get_all()
+        serving(snapshots)
         job = Job(uuid.uuid4().hex, self.kind, question, hub().group, caller.name, time.time())
+        await limits.admit(job.id, 1, (), snapshots)  # no generation of the caller's, but in the queue
         async with self.running(job, None) as progress:
             last = (await self.rest(progress))[-1]
         if isinstance(last, Answer):

@@ -11,9 +11,11 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
 from channels.consumer import AsyncConsumer
+from django.conf import settings
 from django.db import DatabaseError
 
 from inference import drain
+from inference.address import of_scope
 from inference.broker.connect import AWAY
 from inference.broker.control import GIVE_UP_S
 from inference.broker.hub import Crowded
@@ -23,12 +25,17 @@ from inference.wire.openai import error_body
 
 logger = logging.getLogger(__name__)
 
-MAX_BODY = 16 << 20  # bytes
+MAX_BODY: int = settings.BERTH.max_body << 20  # bytes
+RETRY_AFTER = {429: b"2", 503: b"5"}  # seconds
 JSON = b"application/json; charset=utf-8"
 EVENT_STREAM = (
     (b"content-type", b"text/event-stream; charset=utf-8"),
     (b"cache-control", b"no-cache"),
     (b"x-accel-buffering", b"no"),
+)
+SAFE = (  # an answer is data, never a page
+    (b"x-content-type-options", b"nosniff"),
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
 )
 
 Header = tuple[bytes, bytes]
@@ -135,10 +142,15 @@ class StreamConsumer(AsyncConsumer, ABC):  # type: ignore[misc]
 
     # --- for subclasses ---------------------------------------------------------------------------
 
+    @property
+    def address(self) -> str:
+        """Who the request comes from."""
+        return of_scope(self.scope)
+
     def json(self, body: bytes) -> Any:
         """The body as JSON, whatever its content type says; raises RequestError (400)."""
         try:
-            return json.loads(body.decode())
+            return json.loads(body.decode(), parse_constant=_no_number)
         except UnicodeDecodeError:
             raise RequestError(400, "", "The request body is not UTF-8.") from None
         except RecursionError:
@@ -172,6 +184,8 @@ class StreamConsumer(AsyncConsumer, ABC):  # type: ignore[misc]
             return
         if error.status == 401:
             headers = [*headers, (b"www-authenticate", b"Bearer")]
+        elif error.status in RETRY_AFTER:
+            headers = [*headers, (b"retry-after", RETRY_AFTER[error.status])]
         await self.send_json(error.status, self.error_body(error), headers)
 
     def stream_error(self, error: RequestError) -> bytes:
@@ -192,8 +206,8 @@ class StreamConsumer(AsyncConsumer, ABC):  # type: ignore[misc]
     # --- cross-origin -----------------------------------------------------------------------------
 
     async def _start(self, status: int, headers: Iterable[Header]) -> None:
-        message = {"type": "http.response.start", "status": status, "headers": [*headers, *self._cors()]}
-        await self._send(message)
+        headers = [*headers, *SAFE, *self._cors()]
+        await self._send({"type": "http.response.start", "status": status, "headers": headers})
 
     def _cors(self) -> list[Header]:
         """Pages of other origins may call the API: it is opened by a key, never by a cookie."""
@@ -207,6 +221,10 @@ class StreamConsumer(AsyncConsumer, ABC):  # type: ignore[misc]
             allowed[1] = (b"access-control-allow-headers", wanted)  # * does not cover Authorization
         await self._start(204, [*allowed, (b"access-control-max-age", b"86400")])
         await self._send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+def _no_number(name: str) -> None:
+    raise ValueError(f"{name} is no number of JSON")
 
 
 class ClientLeft(Exception):

@@ -17,7 +17,8 @@ from inference.broker import occupancy
 from inference.broker.connect import AWAY
 from inference.consumers import defaults, options
 from inference.http import StreamConsumer
-from inference.wire import llamacpp, metrics, openai, status
+from inference.options import VERSION
+from inference.wire import llamacpp, metrics, openai, openapi, status
 from inference.wire.errors import RequestError
 
 
@@ -32,7 +33,7 @@ class Info(StreamConsumer):
 
     async def handle(self, body: bytes) -> None:
         if not self.is_public:
-            await authenticate(self.headers)
+            await authenticate(self.headers, self.address)
         await self.tell()
 
     @abstractmethod
@@ -87,7 +88,7 @@ class Slot(StreamConsumer):
         return llamacpp.error_body(error)
 
     async def handle(self, body: bytes) -> None:
-        caller = await authenticate(self.headers)
+        caller = await authenticate(self.headers, self.address)
         _check_slots_are_served()
         query = self.scope["query_string"].decode("latin-1")
         action = llamacpp.parse_slot_action(self.scope["url_route"]["kwargs"]["slot"], query)
@@ -118,8 +119,20 @@ class Metrics(Info):
         await self.send_whole(200, data, metrics.CONTENT_TYPE.encode())
 
 
+class OpenApi(Info):
+    """GET /openapi.json"""
+
+    is_public = True
+
+    def error_body(self, error: RequestError) -> dict[str, Any]:
+        return openai.error_body(error)
+
+    async def tell(self) -> None:
+        await self.send_json(200, openapi.document(VERSION))
+
+
 class Unknown(Info):
-    """Any other path under /v1/"""
+    """Any other path under /v1/ or /slots/"""
 
     methods = ("GET", "POST", "PUT", "PATCH", "DELETE")
     is_public = True

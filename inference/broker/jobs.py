@@ -15,7 +15,7 @@ from redis.exceptions import ResponseError
 
 from inference.messages import Job
 
-from . import records, streams
+from . import admission, records, streams
 from .connect import AWAY, BLOCK_MS, Script, async_client, entries, patiently, sync_client
 from .keys import INCARNATIONS, JOBS, LEASE, SUSPECTS, WORKER_GROUP
 from .lease import HOLDS, LASTS_S, STANDING, Lease
@@ -127,6 +127,7 @@ async def record_submitted(ids: Iterable[str], record: dict[str, Any]) -> None:
 def _add(pipe: Any, job: Job, record: dict[str, Any] | None) -> None:
     if record is not None:
         records.append(pipe, job.id, "submitted", "", record)
+    admission.keep(pipe, job.id)
     pipe.xadd(JOBS, {"job": job.to_json()})
 
 

@@ -14,6 +14,9 @@ INCARNATIONS = f"{PREFIX}incarnations"  # hash; the worker's id by the token of 
 LAST_TOKEN = f"{PREFIX}incarnation"  # counter
 LEASE = f"{PREFIX}lease:"  # with a token: string; there as long as that incarnation is heard of
 SUSPECTS = f"{PREFIX}suspects:"  # with a token: hash; what that incarnation tries again after a death
+ADMITTED = f"{PREFIX}admitted"  # sorted set: job -> the second at which its permit lapses
+PERMITS = f"{PREFIX}permits"  # hash: job -> how many generations, and whose
+IN_FLIGHT = f"{PREFIX}in-flight"  # hash: account -> its generations that are not over
 
 WORKER_GROUP = "workers"
 RECORDER_GROUP = "recorders"
@@ -42,3 +45,8 @@ def ring(worker: str, span: str) -> str:
 def lanes(worker: str) -> str:
     """Stream of the changes in a worker's slots."""
     return f"{PREFIX}lanes:{worker}"
+
+
+def attempts(digest: str) -> str:
+    """Number; how often somebody has tried to sign in of late."""
+    return f"{PREFIX}attempts:{digest}"

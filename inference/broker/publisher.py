@@ -14,7 +14,7 @@ from redis.exceptions import ResponseError
 
 from inference.messages import TERMINAL, Answer, Event, Token, encode_event
 
-from . import lease, log, records
+from . import admission, lease, log, records
 from .connect import Script, async_client, patiently
 from .keys import INCARNATIONS, RECORDS, event_log
 from .lease import Lease
@@ -25,10 +25,11 @@ MAX_ROUTES = 10_000  # of generations; the oldest go, and their followers read t
 
 # One command for all that a flush writes and tells: each command more costs the CPU of several tokens.
 # KEYS: incarnations, the stream of records, then the logs. ARGV: the token ("": nobody can be fenced) and the
-# data it belongs to, the time, the number of records and the records; an entry's id, its text and whether its
-# log's life begins or ends, for each log; a channel and a message, for each group.
+# data it belongs to, the time, the number of records and the records; the number of jobs that are over and
+# the jobs; an entry's id, its text and whether its log's life begins or ends, for each log; a channel and a
+# message, for each group.
 # The reply: what could not be written, or a number, the standing of one that may not write.
-WRITE_AND_TELL = Script(f"""{lease.STANDING}
+WRITE_AND_TELL = Script(f"""{lease.STANDING}{admission.RELEASE}
 if ARGV[1] ~= '' then
   local is = standing(KEYS[1], ARGV[1], ARGV[2])
   if is ~= {lease.HOLDS} then return is end
@@ -45,6 +46,11 @@ for _ = 1, tonumber(ARGV[4]) do
   try('XADD', KEYS[2], 'MAXLEN', '~', {records.MAX_RECORDS}, '*', 'r', ARGV[at])
   at = at + 1
 end
+local jobs = at + tonumber(ARGV[at])
+for i = at + 1, jobs do
+  release(ARGV[i])
+end
+at = jobs + 1
 for i = 3, #KEYS do
   try('XADD', KEYS[i], ARGV[at], 'e', ARGV[at + 1], 't', ARGV[3])
   if ARGV[at + 2] == '1' then
@@ -82,18 +88,19 @@ class Publisher:
         """Tell nobody any more. `publish` does it after a generation's last event."""
         self._routes.pop(id, None)
 
-    async def publish(self, events: Sequence[tuple[str, int, Event]]) -> None:
+    async def publish(self, events: Sequence[tuple[str, int, Event]], over: Sequence[str] = ()) -> None:
         """Write (generation id, sequence number, event) to the logs, then tell the followers; the numbers
         of one generation follow one another.
 
         One round trip, one entry in each log and one message for each web process. What is written
-        already is not written again. Raises Fenced when others run what this process ran.
+        already is not written again. The jobs that are `over` with these give their permits back. Raises
+        Fenced when others run what this process ran.
         """
         if not events:
             return
         entries: dict[str, log.Entry] = {}
         new_life: set[str] = set()  # of a log: it begins or is complete
-        over: list[str] = []
+        ended: list[str] = []
         recorded: list[str] = []
         for id, seq, event in events:
             encoded = encode_event(event)
@@ -106,12 +113,12 @@ class Publisher:
                 continue
             if isinstance(event, TERMINAL):
                 new_life.add(id)
-                over.append(id)
+                ended.append(id)
             if not isinstance(event, Answer):  # it is nobody's record, and holds text
                 recorded.append(records.encode(id, event.kind, self._worker, encoded[1]))
         keys = [INCARNATIONS, RECORDS]
         now = int(1000 * time.time())
-        args: list[Any] = [now, len(recorded), *recorded]
+        args: list[Any] = [now, len(recorded), *recorded, len(over), *over]
         for id, (last, written) in entries.items():
             text = log.encode(written)
             keys.append(event_log(id))
@@ -119,7 +126,7 @@ class Publisher:
             if self._lease is not None:
                 self._written.setdefault(id, []).append((f"{last}-0", text, now))
         await self._write(keys, args + self._messages(entries))
-        for id in over:
+        for id in ended:
             self.unroute(id)
             self._written.pop(id, None)
 

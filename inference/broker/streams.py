@@ -84,13 +84,13 @@ async def find(job_id: str, n_generations: int) -> Found | None:
         return Found(job_id, kept, any(log.is_cancelled(tail[0][1]) for tail in tails))
 
 
-async def renew(found: Found, n_generations: int) -> Found:
-    """Let a job that was cancelled go on, under another id, whose logs begin with what the old ones hold.
+async def renew(found: Found, n_generations: int, new_id: str) -> Found:
+    """Let a job that was cancelled go on, under a new id, whose logs begin with what the old ones hold.
 
     The job is to be submitted, unless somebody else has been faster: `is_cancelled` is False then. Raises
     RedisError or OSError.
     """
-    new_id, client = uuid.uuid4().hex, async_client()
+    client = async_client()
     old, new = (sibling_ids(id, n_generations) for id in (found.job_id, new_id))
     for old_one, new_one in zip(old, new, strict=True):
         await log.copy_uncancelled(old_one, new_one)

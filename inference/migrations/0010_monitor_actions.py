@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('inference', '0003_cause_worker'),
+        ('inference', '0004_limits'),
     ]
 
     operations = [

@@ -98,7 +98,9 @@ class Supervisor:
 
     async def _start(self, preparing: asyncio.Task[None]) -> None:
         await self._start_redis()
-        self._launch("worker", [sys.executable, str(MANAGE), "worker"])  # it needs no database
+        crash = f"the model {self._options.model} is corrupt: llama.cpp crashes as it loads it"
+        worker = [sys.executable, str(MANAGE), "worker"]  # it needs no database
+        self._launch("worker", worker, ready=r"\bready: ", crash=crash)
         await asyncio.shield(preparing)
         self._launch("web", [sys.executable, str(MANAGE), "web"])
         await self._until_healthy()
@@ -124,8 +126,8 @@ class Supervisor:
                         raise CannotStart(f"the embedded Redis does not start: {child.last_line}") from error
                 await asyncio.sleep(POLL)
 
-    def _launch(self, name: str, command: list[str], hide: str = "") -> None:
-        child = self._children[name] = Child(name, command, self._env, hide)
+    def _launch(self, name: str, command: list[str], hide: str = "", **about: str) -> None:
+        child = self._children[name] = Child(name, command, self._env, hide, **about)
         child.start().add_done_callback(self._on_end)
 
     def _on_end(self, keeper: asyncio.Task[None]) -> None:

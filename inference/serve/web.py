@@ -10,6 +10,7 @@ import time
 from typing import Any
 
 import daphne.server  # before anything that could install another reactor
+from daphne import http_protocol
 from daphne.ws_protocol import WebSocketProtocol
 from twisted.internet import defer
 
@@ -122,9 +123,11 @@ class Server(daphne.server.Server):  # type: ignore[misc]
 def run(options: Options) -> int:
     """Serve until SIGTERM or SIGINT; the exit code."""
     from inference.recorder import start_thread
+    from inference.serve.request import Request
     from project.asgi import application
 
     start_thread()
+    http_protocol.WebRequest = Request  # of which daphne's factory makes one a request
     interface = options.host.strip("[]").replace(":", r"\:")
     server = Server(
         application,

@@ -274,7 +274,8 @@ class Worker:
         """The first event of each generation of a job, and the sequence to run; a job that is refused, or
         is no generation, has one event."""
         try:
-            long = _length(job.body) > LONG_TEXT
+            # The chat template runs in another process.
+            long = _length(job.body) > LONG_TEXT or bool(job.body.get("messages"))
             if job.kind == "generate":
                 if long:
                     return [*await asyncio.to_thread(self._intake.generations, job, seeds)]
@@ -346,7 +347,7 @@ class Worker:
                 if job_id := self._siblings.end(generation):
                     over.append(job_id)
                     self._listeners.discard(job_id)
-        await self._publisher.publish(batch)
+        await self._publisher.publish(batch, over)
         if over:
             await self._jobs.ack(over)
 

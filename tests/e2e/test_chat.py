@@ -170,6 +170,7 @@ def test_two_chats_that_do_not_fit_together_both_finish(sign_in):
     for page in pages:
         ask(page, STORY)
     for page in pages:
+        expect(page).to_have_url(re.compile(r"/chats/\d+/$"))
         wait_for_the_end(page)
         expect(state_line(page)).not_to_have_text(re.compile("No more|Paused"))
         assert len((answer(page).text_content() or "").split()) > 100

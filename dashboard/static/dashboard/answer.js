@@ -1,5 +1,6 @@
 /** One answer on its way: its event stream in, its text and its state line out. */
 
+import { Markdown } from "./markdown.js";
 import { duration } from "./time.js";
 
 const KINDS = ["waiting", "accepted", "started", "token", "text", "preempted", "released", "resumed", "finished", "failed"];
@@ -15,10 +16,10 @@ export class Answer {
     this.stopUrl = element.dataset.stop;
     this.painted = painted;
     this.over = over;
-    this.text = element.querySelector(".text").appendChild(document.createTextNode(""));
+    this.text = "";
+    this.view = new Markdown(element.querySelector(".text"));
     this.said = element.querySelector(".said");
     this.seconds = element.querySelector(".seconds");
-    this.buffer = "";
     this.frame = 0;
     this.timer = 0;
     this.state = "waiting";
@@ -57,14 +58,14 @@ export class Answer {
       case "token":
         return this.write(data);
       case "text": // the whole text at once, out of the database
-        this.text.data = this.buffer = "";
+        this.text = "";
         return this.write(data);
       case "preempted":
         return this.become("parked", data.cause === "hand" ? HELD : PAUSED, data.waited);
       case "released": // the seconds go on
         return this.say((this.line = PAUSED));
       case "resumed":
-        return this.text.length || this.buffer ? this.become("writing", "") : this.become("reading", "Reading…");
+        return this.text ? this.become("writing", "") : this.become("reading", "Reading…");
       case "finished":
       case "failed":
         this.write(data.text ?? "");
@@ -75,15 +76,14 @@ export class Answer {
   write(text) {
     if (!text) return;
     if (this.state !== "writing") this.become("writing", "");
-    this.buffer += text;
+    this.text += text;
     this.frame ||= requestAnimationFrame(() => this.paint());
   }
 
   /** However fast tokens come, the page is touched once a frame. */
   paint() {
     this.frame = 0;
-    this.text.appendData(this.buffer);
-    this.buffer = "";
+    this.view.show(this.text);
     this.painted();
   }
 

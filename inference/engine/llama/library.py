@@ -7,6 +7,7 @@ import os
 # Read when libgomp is loaded. Its default is to spin so long at each barrier that two busy processes on
 # the same cores bring each other to a stop; this many rounds cost nothing when the cores are ours alone.
 os.environ.setdefault("GOMP_SPINCOUNT", "10000")
+os.environ.setdefault("GGML_NO_BACKTRACE", "1")  # a debugger would take seconds to tell users nothing
 
 import llama_cpp as lib
 

@@ -30,7 +30,7 @@ class Model:
         self.size: int = lib.llama_model_size(self._model)
         buffer = ctypes.create_string_buffer(256)
         lib.llama_model_desc(self._model, buffer, 256)
-        self.desc = buffer.value.decode()
+        self.desc = buffer.value.decode("utf-8", "replace")
         # Its memory is not, or not only, a cell for each token.
         self.recurrent = bool(
             lib.llama_model_is_recurrent(self._model) or lib.llama_model_is_hybrid(self._model)
@@ -45,14 +45,14 @@ class Model:
         prefix = f"{self._meta('general.architecture')}.attention.key_length"
         given = self._meta(prefix)
         heads = lib.llama_model_n_head(self._model)
-        sizes = {int(given) if given else lib.llama_model_n_embd(self._model) // max(heads, 1)}
-        return sizes | {int(size) for size in [self._meta(f"{prefix}_swa")] if size}
+        sizes = {int(given) if given.isdigit() else lib.llama_model_n_embd(self._model) // max(heads, 1)}
+        return sizes | {int(size) for size in [self._meta(f"{prefix}_swa")] if size.isdigit()}
 
     def _meta(self, key: str) -> str:
         """A value of the file's metadata, "" when it has none."""
         buffer = ctypes.create_string_buffer(256)
         n: int = lib.llama_model_meta_val_str(self._model, key.encode(), buffer, 256)
-        return buffer.value.decode() if n >= 0 else ""
+        return buffer.value.decode("utf-8", "replace") if n >= 0 else ""
 
     @property
     def chat_template(self) -> str:

@@ -78,7 +78,6 @@ export function more(data) {
 export function listen(box) {
   const [dialog, question, effect, no, yes, outcome, menu] = ["confirm", "confirm-question", "confirm-effect", "confirm-no", "confirm-yes", "outcome", "more"].map($);
   let asked = null;
-  let opener = null;
 
   function say(text, isError) {
     outcome.textContent = text;
@@ -98,7 +97,6 @@ export function listen(box) {
   }
 
   function open(clicked) {
-    opener = clicked;
     const { more: _, ...chat } = clicked.dataset;
     const offered = [{ action: "cancel", ...chat }];
     for (const priority of Object.values(PRIORITIES)) if (priority !== Number(chat.was)) offered.push({ action: "prioritise", ...chat, priority });
@@ -136,10 +134,6 @@ export function listen(box) {
     event.preventDefault();
     const items = [...menu.children];
     items[(items.indexOf(document.activeElement) + step + items.length) % items.length].focus();
-  });
-
-  menu.addEventListener("toggle", ({ newState }) => {
-    if (newState === "closed" && !dialog.open && opener?.isConnected) opener.focus();
   });
 
   addEventListener("scroll", () => menu.hidePopover(), { passive: true });

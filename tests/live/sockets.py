@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import contextlib
+import json
 import socket
 from collections.abc import Iterable
 from typing import Any, NamedTuple

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import time
 from contextlib import aclosing
 from typing import Any
 from urllib.parse import parse_qs
@@ -12,14 +11,14 @@ from urllib.parse import parse_qs
 from channels.generic.websocket import AsyncJsonWebsocketConsumer
 from django.contrib.auth.models import User
 
-from inference.broker import control, occupancy
+from inference.broker import control
 from inference.broker.connect import AWAY
 from inference.http import Header, StreamConsumer
 from inference.models import Generation
 from inference.revocation import Grant, Revoked, as_long_as
 from inference.wire.errors import RequestError
 
-from . import events, stream
+from . import events, live, stream
 
 GROUP = "occupancy"
 NOT_STAFF = 4403
@@ -65,7 +64,7 @@ class GenerationEvents(StreamConsumer):
 
 
 class Monitor(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
-    """The live picture for staff: {"workers": [snapshot, ...], "now": seconds since the epoch}.
+    """The live picture for staff: `live.picture()`, and once a page has sent {"span": …}, `live.Past`.
 
     A group message only says that there is news; what is sent is read at that moment, however many came.
     """
@@ -77,8 +76,14 @@ class Monitor(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
             await self.close(NOT_STAFF)
             return
         self.news = asyncio.Event()
+        self.past = live.Past()
         await self.channel_layer.group_add(GROUP, self.channel_name)
         self.feed = asyncio.create_task(self._feed(Grant("staff", user.pk)))
+
+    async def receive_json(self, content: Any, **_: Any) -> None:
+        if hasattr(self, "feed") and isinstance(content, dict):
+            self.past.choose(content.get("span"))
+            self.news.set()
 
     async def occupancy_update(self, message: dict[str, Any]) -> None:
         self.news.set()
@@ -95,7 +100,9 @@ class Monitor(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
     async def _tell(self) -> None:
         while True:
             self.news.clear()
-            await self.send_json({"workers": await occupancy.get_all(), "now": time.time()})
+            await self.send(text_data=await live.picture())
+            if past := await self.past.news():
+                await self.send(text_data=past)
             await asyncio.sleep(AT_LEAST_S)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(AT_MOST_S - AT_LEAST_S):  # wait_for could swallow a cancellation

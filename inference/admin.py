@@ -299,7 +299,7 @@ class ApiKeyAdmin(ApiKeyBase):
 
 @admin.register(OperatorAction)
 class OperatorActionAdmin(ReadOnly, OperatorActionBase):
-    list_display = ("created_at", "kind", "by", "chat", "slot", "worker")
+    list_display = ("created_at", "kind", "by", "chat", "slot", "worker", "detail")
     list_filter = ("kind",)
     search_fields = ("by", "generation__startswith")
     search_help_text = "The name of who did it, or the beginning of a generation's id"
@@ -311,7 +311,9 @@ class OperatorActionAdmin(ReadOnly, OperatorActionBase):
         return False
 
     @admin.display(description="Generation", ordering="generation")
-    def chat(self, action: OperatorAction) -> SafeString:
+    def chat(self, action: OperatorAction) -> SafeString | str:
+        if action.generation is None:
+            return "–"
         url = reverse("admin:inference_generation_change", args=[action.generation])
         return format_html('<a href="{}">{}</a>', url, action.generation.hex[:8])
 

@@ -198,6 +198,14 @@ class Released:
 
 
 @dataclass(frozen=True, slots=True)
+class Prioritised:
+    """An operator has changed what goes first."""
+
+    kind: ClassVar[str] = "prioritised"
+    priority: int
+
+
+@dataclass(frozen=True, slots=True)
 class Timings:
     """llama-server's timings, in milliseconds; time parked is in neither figure."""
 
@@ -264,10 +272,22 @@ class Answer:
     data: dict[str, Any]
 
 
-Event = Accepted | Started | Token | Preempted | Released | Resumed | Finished | Failed | Answer
+Event = Accepted | Started | Token | Preempted | Released | Resumed | Prioritised | Finished | Failed | Answer
 TERMINAL = (Finished, Failed, Answer)
 _TYPES: dict[str, type[Any]] = {
-    c.kind: c for c in (Accepted, Started, Token, Preempted, Released, Resumed, Finished, Failed, Answer)
+    c.kind: c
+    for c in (
+        Accepted,
+        Started,
+        Token,
+        Preempted,
+        Released,
+        Resumed,
+        Prioritised,
+        Finished,
+        Failed,
+        Answer,
+    )
 }
 
 

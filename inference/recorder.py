@@ -298,6 +298,12 @@ def _resumed(life: Life, data: Data, at: datetime) -> bool:
     return True
 
 
+def _prioritised(life: Life, data: Data, at: datetime) -> bool:
+    before = life.generation.priority
+    life.generation.priority = data["priority"]
+    return life.generation.priority != before
+
+
 def _resumption(park: Preemption) -> datetime:
     assert park.resumed_at is not None
     return park.resumed_at
@@ -336,6 +342,7 @@ _APPLY: dict[str, Callable[[Life, Data, datetime], bool]] = {
     "started": _started,
     "preempted": _preempted,
     "resumed": _resumed,
+    "prioritised": _prioritised,
     "finished": _finished,
     "failed": _failed,
 }

@@ -23,16 +23,17 @@ ANSWER_S = 5.0  # within which a worker answers: the longest of steps, with a ma
 
 
 class Command(NamedTuple):
-    """`park` (and hold) and `unpark` are for one worker, which answers in the log of the id `reply`."""
+    """One with a `reply` is for one worker, which answers in the log of that id."""
 
-    # "cancel", "park", "unpark", "follow": tell `group` of the events of `id`, or "claim": a worker has left
-    # its jobs to the others
+    # "cancel", "park" (and hold), "unpark", "prioritise", "drain", "undrain", "follow": tell `group` of the
+    # events of `id`, or "claim": a worker has left its jobs to the others
     kind: str
     id: str  # a generation's; "" for the one in `slot`
     group: str = ""
     worker: str = ""
     slot: str = ""
     reply: str = ""
+    priority: str = ""
 
 
 async def cancel(id: str) -> None:
@@ -60,10 +61,11 @@ async def tell(command: Command) -> None:
 
 
 async def cancelled() -> set[str]:
-    """The ids that were cancelled in the last ten minutes. Waits for Redis while it is away."""
+    """The ids that were cancelled in the last ten minutes, but for those of which a worker had to answer: it
+    may have refused. Waits for Redis while it is away."""
     since = f"{max(0, int(time.time() * 1000) - LOOK_BACK_MS)}-0"
     found: Any = await patiently(lambda: async_client().xrange(CONTROL, min=since))
-    return {fields[b"id"].decode() for _, fields in found if fields[b"kind"] == b"cancel"}
+    return {f[b"id"].decode() for _, f in found if f[b"kind"] == b"cancel" and not f[b"reply"]}
 
 
 def ask_sync(command: Command) -> dict[str, Any] | None:

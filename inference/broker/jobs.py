@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from redis.exceptions import ResponseError
@@ -24,6 +24,7 @@ logger = logging.getLogger(__name__)
 
 BATCH = 16  # jobs taken at once: what one worker takes, no other can
 ALL = 1_000_000
+LEFT = "left"  # the consumer of what was given back: none of the incarnations, so that others claim it
 
 Found = tuple[bytes, dict[bytes, bytes]]  # an entry: its id and its fields
 
@@ -31,7 +32,7 @@ Found = tuple[bytes, dict[bytes, bytes]]  # an entry: its id and its fields
 # the hash of incarnations, and whose lease ran out once this one's own has lasted for as long: after Redis
 # was away everybody has time to renew.
 # KEYS: jobs, incarnations. ARGV: token, data. An array of entry, fields, and the one that was tried again
-# when its worker died, or "".
+# when its worker died, or "", or LEFT for what was given back.
 CLAIM = Script(f"""{STANDING}
 local mine = redis.call('GET', '{LEASE}' .. ARGV[1])
 if not mine or standing(KEYS[2], ARGV[1], ARGV[2]) ~= {HOLDS} then return {{}} end
@@ -48,7 +49,7 @@ for _, consumer in ipairs(consumers) do
   if token ~= ARGV[1] and (left or silent) then
     redis.call('HDEL', KEYS[2], token)
     local tried = redis.call('HVALS', '{SUSPECTS}' .. token)
-    local culprit = #tried == 1 and tried[1] or ''
+    local culprit = token == '{LEFT}' and token or #tried == 1 and tried[1] or ''
     for _, pending in ipairs(redis.call('XPENDING', KEYS[1], '{WORKER_GROUP}', '-', '+', {ALL}, token)) do
       local found = redis.call('XCLAIM', KEYS[1], '{WORKER_GROUP}', ARGV[1], 0, pending[1])
       if found[1] then claimed[#claimed + 1] = {{found[1][1], found[1][2], culprit}} end
@@ -60,6 +61,15 @@ end
 return claimed
 """)
 
+# KEYS: jobs. ARGV: token, then entries. What another has claimed meanwhile is its own.
+LEAVE = Script(f"""
+for i = 2, #ARGV do
+  if #redis.call('XPENDING', KEYS[1], '{WORKER_GROUP}', ARGV[i], ARGV[i], 1, ARGV[1]) > 0 then
+    redis.call('XCLAIM', KEYS[1], '{WORKER_GROUP}', '{LEFT}', 0, ARGV[i], 'JUSTID')
+  end
+end
+""")
+
 
 class Claimed(NamedTuple):
     """A job of an incarnation that is gone. `culprit` is the id of the job, or of the one of its
@@ -67,7 +77,14 @@ class Claimed(NamedTuple):
 
     job: Job
     culprit: str
-    gone: str = "worker"  # or "client": it was cancelled, and its client is back
+    gone: str = "worker"  # or "client": it was cancelled, and its client is back; or "": nobody had begun it
+
+    @classmethod
+    def of(cls, job: Job, culprit: str) -> Claimed:
+        """As CLAIM tells it."""
+        if culprit == LEFT:
+            return cls(job, "", "client" if job.goes_on else "")
+        return cls(job, culprit)
 
 
 async def submit(
@@ -145,11 +162,16 @@ class JobReader:
             culprits = {entry: culprit.decode() for entry, _, culprit in found}
             jobs = await self._jobs([(e, dict(zip(f[::2], f[1::2], strict=True))) for e, f, _ in found])
             again, self._again = self._again, []
-            return [Claimed(job, culprits[self._taken[job.id]]) for job in jobs] + again
+            return [Claimed.of(job, culprits[self._taken[job.id]]) for job in jobs] + again
 
     async def ack(self, ids: Iterable[str]) -> None:
         """These jobs are over; their entries are removed."""
         await self._remove([self._taken.pop(id) for id in ids if id in self._taken])
+
+    async def leave(self, jobs: Sequence[Job]) -> None:
+        """Give back jobs that were read and are not begun: another worker claims them, in their order."""
+        found = [self._taken.pop(job.id) for job in jobs]
+        await patiently(lambda: LEAVE.run((JOBS,), (self._name, *found)))
 
     async def _look_again(self) -> None:
         async with self._claiming:

@@ -37,6 +37,16 @@ def snapshot(worker: str) -> str:
     return f"{PREFIX}worker:{worker}"
 
 
+def ring(worker: str, span: str) -> str:
+    """Hash of a worker's points over this span; the newest takes the place of the oldest."""
+    return f"{PREFIX}points:{span}:{worker}"
+
+
+def lanes(worker: str) -> str:
+    """Stream of the changes in a worker's slots."""
+    return f"{PREFIX}lanes:{worker}"
+
+
 def attempts(digest: str) -> str:
     """Number; how often somebody has tried to sign in of late."""
     return f"{PREFIX}attempts:{digest}"

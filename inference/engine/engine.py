@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Callable, Iterable, Iterator
 
-from inference.messages import Event, Failed, Finished, Timings, Token
+from inference.messages import Event, Failed, Finished, Prioritised, Timings, Token
 
 from . import exact, scheduler
 from .context_shift import ContextShift
@@ -161,12 +161,31 @@ class Engine:
             self.parked.add(seq)
         return ""
 
+    def prioritise(self, seq_id: str, priority: int) -> str:
+        """Change what goes first; "" when done, else why not. Who waits keeps the time since when it does."""
+        seq = self.find(seq_id)
+        if seq is None:
+            return "is over"
+        line = next((line for line in (self.queued, self.parked) if seq in line), None)
+        if line is not None:
+            line.pop(seq_id)
+        seq.priority = priority
+        if line is not None:
+            line.add(seq)
+        self._emit(seq, Prioritised(priority))
+        return ""
+
     def find(self, seq_id: str) -> Sequence | None:
         """The sequence of that id, unless it is over."""
         return self._places.find(seq_id)
 
     def everyone(self) -> Iterator[Sequence]:
         return self._places.everyone()
+
+    @property
+    def head(self) -> scheduler.Head[Sequence] | None:
+        """Whose turn is next, and what it waits for."""
+        return scheduler.head(self._pool())
 
     @property
     def idle(self) -> bool:
@@ -335,6 +354,7 @@ class Engine:
             seq.first_token_at = now
             self.counters.prompt_tokens_total += seq.n_prompt
             self.counters.prompt_seconds_total += seq.prompt_s
+            self.counters.first_token_seconds.observe(now - seq.arrived_at)
 
     def _take_token(self, seq: Sequence, token: int) -> None:
         if self._trial.is_on:

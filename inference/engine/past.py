@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from inference.messages import Accepted, Event, Preempted, Released, Resumed, Started, Token
+from inference.messages import Accepted, Event, Preempted, Prioritised, Released, Resumed, Started, Token
 
 from .context_shift import ContextShift
 from .llama import Model
@@ -23,6 +23,7 @@ class Past:
     is_held: bool = False  # by an operator
     slot: int = -1
     cause: str = ""
+    priority: int | None = None  # that an operator gave it
     parks: int = 0
     parked_s: float = 0.0
     prompt_s: float = 0.0
@@ -61,6 +62,8 @@ class Past:
                 past.parked_s += event.waited
             elif isinstance(event, Released):
                 past.is_held = False
+            elif isinstance(event, Prioritised):
+                past.priority = event.priority
         if not past.is_parked:
             past.parked_ago = now - at
             if past.is_started:
@@ -85,6 +88,8 @@ def rebuild(seq: Sequence, past: Past, model: Model, shift: ContextShift, now: f
     """Bring a sequence that has its prompt into the state in which it was left. `now`: the engine's clock."""
     seq.arrived_at = seq.since = now - past.accepted_ago
     seq.started, seq.slot = past.is_started, past.slot
+    if past.priority is not None:
+        seq.priority = past.priority
     seq.parks, seq.parked_s = past.parks, past.parked_s
     seq.prompt_s, seq.decode_s = past.prompt_s, past.decode_s
     if past.tokens:

@@ -105,5 +105,9 @@ def _ready(snapshots: Sequence[Snapshot]) -> Snapshot:
     for snapshot in snapshots:
         if snapshot["state"] == "ready":
             return snapshot
-    loading = any(snapshot["state"] == "loading" for snapshot in snapshots)
-    raise RequestError(503, "", "Loading model" if loading else "No worker is running.")
+    states = {snapshot["state"] for snapshot in snapshots}
+    if "loading" in states:
+        raise RequestError(503, "", "Loading model")
+    if "draining" in states:
+        raise RequestError(503, "", "No worker takes new requests: an operator drains them.")
+    raise RequestError(503, "", "No worker is running.")

@@ -16,7 +16,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from inference.broker import connect, control, occupancy
-from inference.broker.control import ControlReader
+from inference.broker.connect import patiently
+from inference.broker.control import Command, ControlReader
 from inference.broker.jobs import Claimed, JobReader
 from inference.broker.lease import RENEW_EVERY_S, Fenced, Lease
 from inference.broker.listeners import LOOK_EVERY_S, Listeners
@@ -25,6 +26,7 @@ from inference.engine.llama import ModelError
 from inference.engine.sequence import Sequence
 from inference.messages import (
     TERMINAL,
+    Answer,
     Event,
     Failed,
     Finished,
@@ -41,6 +43,7 @@ from inference.tasks import end
 from . import takeover
 from .chat_template import TemplateFailure
 from .decode_thread import DecodeThread
+from .history import History
 from .intake import NO_SEEDS, Refused
 from .replica import Replica
 from .siblings import Siblings
@@ -116,11 +119,14 @@ class Worker:
         self._gather_s = GPU_GATHER_S if replica.on_gpu else CPU_GATHER_S
         self._numbers: dict[str, int] = {}  # the last sequence number of each generation that runs here
         self._siblings = Siblings()
+        self._history = History(self.id)
         self._cancelled: OrderedDict[str, None] = OrderedDict()  # cancelled before their job was read
         self._control = ControlReader()
         self._listeners = Listeners()
         self._reading = asyncio.Lock()  # one job at a time goes through the intake
         self._claim_now = asyncio.Event()
+        self._takes_jobs = asyncio.Event()  # unless an operator drains this worker
+        self._takes_jobs.set()
 
     async def run(self) -> int:
         """Serve until SIGTERM or SIGINT (0), or until the decode thread dies or another worker has taken
@@ -173,11 +179,17 @@ class Worker:
     async def _take_jobs(self) -> None:
         await self._claim()  # they come first
         while True:
-            for job in await self._jobs.read():
+            await self._takes_jobs.wait()
+            jobs = await self._jobs.read()
+            while jobs and self._takes_jobs.is_set():
+                job = jobs.pop(0)
                 if job.goes_on:
                     await self._go_on([Claimed(job, "", gone="client")])
                 else:
                     await self._take(job)
+            if jobs:  # it has begun to drain while it read
+                await self._jobs.leave(jobs)
+                await patiently(lambda: control.tell(Command("claim", "")))
 
     async def _take(self, job: Job) -> None:
         async with self._reading:
@@ -227,7 +239,7 @@ class Worker:
     async def _obey(self) -> None:
         while True:
             for command in await self._control.read():
-                if command.kind == "cancel":
+                if command.kind == "cancel" and not command.reply:
                     running = self._siblings.of(command.id)
                     for id in running:
                         self._thread.cancel(id)
@@ -240,8 +252,23 @@ class Worker:
                     self._listeners.also(command.id, command.group)
                 elif command.kind == "claim":
                     self._claim_now.set()
+                elif command.worker == self.id and command.kind in ("drain", "undrain"):
+                    self._drain(command)
                 elif command.worker == self.id:
                     self._thread.obey(command)
+
+    def _drain(self, command: Command) -> None:
+        """Take no more jobs, and go on with those that are here; or take jobs again."""
+        is_draining = command.kind == "drain"
+        if is_draining:
+            self._takes_jobs.clear()
+        else:
+            self._takes_jobs.set()
+            self._claim_now.set()
+        self._about["state"] = "draining" if is_draining else "ready"
+        logger.info("%s jobs are taken, by wish of an operator", "No more" if is_draining else "Again")
+        self._thread.has_snapshot.set()  # so that it is seen at once
+        self._thread.tell(command.reply, Answer({"worker": self.id, "is_draining": is_draining}))
 
     async def _publish(self) -> None:
         while True:
@@ -292,6 +319,7 @@ class Worker:
     async def _put_picture(self, **changes: Any) -> None:
         picture = {**self._about, **self._thread.take_snapshot(), "at": time.time(), **changes}
         await occupancy.put(picture)
+        await self._history.add(picture)
 
     # --- leases and takeovers ---------------------------------------------------------------------
 
@@ -309,7 +337,8 @@ class Worker:
                 async with asyncio.timeout(CLAIM_EVERY_S):
                     await self._claim_now.wait()
             self._claim_now.clear()
-            await self._claim()
+            if self._takes_jobs.is_set():
+                await self._claim()
 
     async def _claim(self) -> None:
         if claimed := await self._jobs.claim(self._lease):
@@ -325,7 +354,8 @@ class Worker:
             if not left.histories:
                 over.append(left.job.id)
                 continue
-            logger.warning("%s is taken over: its %s was gone", left.job.id, left.gone)
+            if left.gone:
+                logger.warning("%s is taken over: its %s was gone", left.job.id, left.gone)
             self._open_books(left.job, left.numbers)
             for id, history in left.histories.items():
                 self._publisher.remember(id, history)

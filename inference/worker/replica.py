@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from inference.engine import device
 from inference.engine.engine import Engine
 from inference.engine.llama import Context, Model
 from inference.options import Options
@@ -76,6 +77,7 @@ class Replica:
                 "n_ctx_train": model.n_ctx_train,
                 "chat_template": template.source,
             },
+            "device": device.name(model.on_gpu),
             "n_ctx": n_cells,
             "n_ctx_seq": n_ctx_seq,
             "swap": engine.swap,

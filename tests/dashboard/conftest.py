@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Permission, User
 from django.test import Client
 
 from inference.broker.connect import sync_client
@@ -20,7 +20,16 @@ def grace(db) -> User:
 
 @pytest.fixture
 def staff(db) -> User:
-    return User.objects.create_user("root", is_staff=True)
+    """Who may look at the monitor and act there."""
+    staff = User.objects.create_user("root", is_staff=True)
+    staff.user_permissions.add(Permission.objects.get(codename="change_generation"))
+    return staff
+
+
+@pytest.fixture
+def onlooker(db) -> User:
+    """Staff who may look, and no more."""
+    return User.objects.create_user("eve", is_staff=True)
 
 
 @pytest.fixture

@@ -7,8 +7,10 @@ import pytest
 from channels.testing import WebsocketCommunicator
 from django.contrib.auth.models import AnonymousUser, User
 
+from dashboard import live
 from dashboard.consumers import Monitor
-from inference.broker import occupancy
+from inference.broker import occupancy, series
+from tests.broker.play import picture
 
 pytestmark = pytest.mark.django_db(transaction=True)  # Channels looks after the connection at each message
 PATIENCE = 60.0  # s
@@ -98,3 +100,71 @@ async def test_without_redis_the_socket_closes_so_that_the_browser_says_it_is_no
     await socket.receive_json_from()
     redis_server.kill()
     assert (await socket.receive_output())["type"] == "websocket.close"
+
+
+async def past_of(socket: Socket) -> Any:
+    """The next message about the past."""
+    while "past" not in (message := await socket.receive_json_from()):
+        pass
+    return message["past"]
+
+
+async def test_a_span_that_is_asked_for_is_sent_whole_and_then_what_is_new():
+    change = [1.0, 0, "decode", "ada", "a"]
+    await occupancy.put({"worker": "w1"})
+    await series.write("w1", series.Sample(1.0, 30, 50, 100, 0, 0, 0.0, 0, 0.0), [change])
+    socket = dial(STAFF)
+    await socket.connect()
+    await socket.send_json_to({"span": "24h"})
+    past = await past_of(socket)
+    assert (past["span"], past["step"], past["length"], past["whole"]) == ("24h", 300, 288, True)
+    assert past["points"][-1][1:3] == [30.0, 0.5]
+    assert past["lanes"] == {"w1": [change]}
+    await socket.send_json_to({"span": "5m"})
+    assert (await past_of(socket))["whole"]
+    await occupancy.put({"worker": "w1"})
+    later = await past_of(socket)
+    assert not later["whole"]
+    assert len(later["points"]) <= 2
+    assert later["lanes"] == {}
+    await socket.disconnect()
+
+
+@pytest.mark.parametrize("words", [{"span": "1y"}, {"span": ["5m"]}, [], "5m", {}])
+async def test_a_span_that_there_is_not_changes_nothing(words):
+    socket = dial(STAFF)
+    await socket.connect()
+    await socket.send_json_to(words)
+    for _ in range(2):
+        assert "workers" in await socket.receive_json_from()
+    await socket.disconnect()
+
+
+async def test_monitors_of_the_same_moment_share_one_reading(monkeypatch):
+    readings = 0
+    get_all = occupancy.get_all
+
+    async def counted() -> Any:
+        nonlocal readings
+        readings += 1
+        return await get_all()
+
+    monkeypatch.setattr(occupancy, "get_all", counted)
+    monkeypatch.setattr(live, "SHARED_S", 60.0)
+    sockets = [dial(STAFF) for _ in range(20)]
+    for socket in sockets:
+        await socket.connect()
+        assert (await socket.receive_json_from())["workers"] == []
+    assert readings == 1
+    for socket in sockets:
+        await socket.disconnect()
+
+
+async def test_the_template_and_the_folder_of_a_model_are_not_sent_each_time():
+    await occupancy.put(picture())
+    socket = dial(STAFF)
+    await socket.connect()
+    [worker] = (await socket.receive_json_from())["workers"]
+    assert worker["model"]["alias"] == "tiny"
+    assert not {"chat_template", "path"} & worker["model"].keys()
+    await socket.disconnect()

@@ -27,7 +27,8 @@ from inference.broker.keys import CONTROL, snapshot
 
 ROOT = Path(__file__).resolve().parents[2]
 PASSWORD = "correct-horse-battery"
-PEOPLE = {"ada": True, "grace": False}  # name -> is staff
+PEOPLE = {"ada": True, "grace": False, "eve": True}  # name -> is staff
+ONLOOKER = "eve"  # staff who may look, and no more
 CHROMIUM_FLAGS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -41,6 +42,7 @@ MAKE_PEOPLE = """
 from django.contrib.auth.models import User
 for name, staff in {people!r}.items():
     user, _ = User.objects.get_or_create(username=name, defaults=dict(is_staff=staff, is_superuser=staff))
+    user.is_superuser = staff and name != {onlooker!r}
     user.set_password({password!r})
     user.save()
 """
@@ -99,7 +101,7 @@ class Stack:
             return False
 
     def _make_people(self) -> None:
-        code = MAKE_PEOPLE.format(people=PEOPLE, password=PASSWORD)
+        code = MAKE_PEOPLE.format(people=PEOPLE, password=PASSWORD, onlooker=ONLOOKER)
         command = [sys.executable, "manage.py", "shell", "--no-imports", "-c", code]
         subprocess.run(command, cwd=ROOT, check=True, env=self.environ())
 

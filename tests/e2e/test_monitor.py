@@ -29,9 +29,17 @@ def test_a_parked_chat_is_shown_live_with_its_wait_and_the_pool(sign_in, endless
         bar = monitor.get_by_role("img", name=re.compile(r"of 512 cells in use: slot \d holds \d{3}"))
         expect(bar).to_be_visible()
         expect(monitor.get_by_role("table", name="Slots")).to_contain_text("writing")
+        long = r"(Healthy|Waits are long)\. 1 chat is parked; it has waited (\d+ min )?\d+ s for \d+ cells\."
+        expect(monitor.locator("#headline")).to_have_text(re.compile(long))
+        expect(
+            monitor.get_by_text(re.compile(r"Next is grace's chat, for \d+ cells: \d+ are free\."))
+        ).to_be_visible()
+        expect(parked).to_contain_text(re.compile(r"recompute, \d+ tokens|swap, [\d.]+ \w+"))
         assert not {"fox", "119,"} & set((monitor.locator("main").text_content() or "").split())
 
     expect(monitor.get_by_text("Nobody is parked.")).to_be_visible()
+    expect(monitor.locator("#headline")).to_have_text("Healthy. Nobody waits.")
+    expect(monitor.locator(".legend")).to_contain_text(re.compile(r"grace \d+ %"))
     stop(chat)
 
 

@@ -44,6 +44,8 @@ ONE = {
     "requests_held": 0,
     "parked_seconds_count": 3,
     "parked_seconds_sum": 4.5,
+    "first_token_seconds_count": 4,
+    "first_token_seconds_sum": 11.5,
     "copy_out_seconds_count": 0,
     "copy_out_seconds_sum": 0,
     "copy_in_seconds_count": 0,
@@ -96,6 +98,6 @@ def test_each_metric_has_help_and_a_type():
     lines = metrics([snapshot()]).decode().splitlines()
     named = [line.split()[2] for line in lines if line.startswith("# TYPE llamacpp:")]
     assert named == [line.split()[2] for line in lines if line.startswith("# HELP llamacpp:")]
-    assert len(named) == len(set(named)) == len(ONE) - 6 + 3 + 2 + 1
+    assert len(named) == len(set(named)) == len(ONE) - 8 + 4 + 2 + 1
     assert "# TYPE llamacpp:n_preempt_total counter" in lines
     assert "# TYPE llamacpp:kv_cache_usage_ratio gauge" in lines

@@ -29,7 +29,7 @@ class Trial:
     def choose(self, work: list[Work]) -> list[Work]:
         """One suspect out of the work, the same until it has its token; all of it if there is none.
 
-        It has the whole step: its share could be less than the piece of a prompt that exact mode insists on.
+        The whole step is its own: its share of one may be less than the piece in which exact mode computes.
         """
         suspects = [one for one in work if one[0].id in self._suspects]
         chosen = next((one for one in suspects if one[0].id == self._now), next(iter(suspects), None))

@@ -130,6 +130,7 @@ def test_a_reader_who_scrolls_up_is_not_pulled_down(sign_in, endless: Stack):
     page = sign_in("grace", endless, viewport={"width": 390, "height": 400})
     ask(page, ENDLESS)
     box = page.locator("#scroll")
+    wait_for_words(page, 60)  # on the chat's own page
     until(lambda: box.evaluate("box => box.scrollHeight - box.clientHeight") > 150)
     page.mouse.move(200, 200)
     page.mouse.wheel(0, -10_000)
@@ -163,6 +164,7 @@ def test_two_chats_that_do_not_fit_together_take_turns(sign_in, endless: Stack):
     for page in pages:
         page.add_init_script(REMEMBER_PAUSES)
         ask(page, ENDLESS)
+        expect(page).to_have_url(re.compile(r"/chats/\d+/$"))
     for page in pages:
         until(partial(was_paused, page))
         before = answer(page).text_content() or ""

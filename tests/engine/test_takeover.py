@@ -53,16 +53,11 @@ class Lives(Run):
     """A run that begins with what another worker left."""
 
     def sequence(
-        self,
-        sampling: SamplingParams,
-        n: int = N,
-        stop: tuple[str, ...] = (),
-        n_prompt: int = len(PROMPT),
+        self, sampling: SamplingParams, n: int = N, stop: tuple[str, ...] = (), prompt: list[int] = PROMPT
     ) -> Sequence:
-        prompt = [PROMPT[i % len(PROMPT)] for i in range(n_prompt)]
         sampler = Sampler(self.engine.ctx.model, sampling)
         sampler.accept_prompt(prompt)
-        seq = Sequence(str(len(self.events)), prompt, sampler, TextAssembler(stop), n)
+        seq = Sequence(str(len(self.events)), list(prompt), sampler, TextAssembler(stop), n)
         self.events[seq.id] = []
         return seq
 
@@ -265,15 +260,19 @@ def test_who_may_be_to_blame_is_tried_alone_until_it_has_a_token(
     assert all(len(run.of(seq, Finished)) == 1 for seq, _ in lives)
 
 
-def test_who_is_tried_has_the_whole_step(exact: Context, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its share of it would be less than a piece of a prompt, and nothing would ever be computed."""
+def test_who_is_tried_has_the_whole_step_to_itself(exact: Context) -> None:
+    """Beside others its share of a step can be less than the piece in which exact mode computes a prompt."""
     run = Lives(engine(exact))
-    monkeypatch.setattr(run.engine._pace, "tokens", lambda n_decoding: 32)
-    lives = [run.sequence(GREEDY, 2, n_prompt=40) for _ in range(3)]
-    run.take_over(*((seq, Past(is_started=True)) for seq in lives))
-    for _ in range(100):
+    decoding = run.sequence(GREEDY, 100)
+    run.engine.add(decoding)
+    while not decoding.decoding:
         run.step()
-    assert all(len(run.of(seq, Finished)) == 1 for seq in lives)
+    lives = [(run.sequence(GREEDY, 5, prompt=PROMPT * 5), Past([5], is_started=True)) for _ in range(3)]
+    run.take_over(*lives)
+    for _ in range(60):
+        run.step()
+    assert all(len(run.of(seq, Finished)) == 1 for seq, _ in lives)
+    run.engine.cancel(decoding.id)
 
 
 def test_one_that_is_cancelled_while_it_is_tried_is_tried_no_more(exact: Context) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import AbstractAsyncContextManager
 from typing import Any, NamedTuple
 
@@ -106,6 +106,7 @@ class _Asked(NamedTuple):
     notices: bool  # comments and ids, in a stream
     kept: Stream | None  # what is kept for who takes the stream up again; None: there is no stream
     is_resumed: bool  # a stream is taken up again, and nothing is submitted
+    over: Collection[str]  # of a stream's generations, those that have their row under another id
 
 
 class Generate(Work):
@@ -162,7 +163,8 @@ class Generate(Work):
         notices = caller.notices and not self._notices_off()
         ids = Ids(id, request.n_choices, seen.counts if seen else (), shown=notices)
         kept = made if request.stream else None
-        asked = _Asked(job, record, request, ids, notices, kept, is_resumed=seen is not None)
+        over = taken_up.over if taken_up else ()
+        asked = _Asked(job, record, request, ids, notices, kept, is_resumed=seen is not None, over=over)
         async with as_long_as(caller.grant):
             if request.n_choices > 1:
                 await self._run_siblings(asked, SiblingsEncoder(self.api, request, found, **about))
@@ -187,6 +189,7 @@ class Generate(Work):
             asked.record,
             asked.kept,
             is_resumed=asked.is_resumed,
+            over=asked.over,
             look_every=self.look_every,
             dead_after=self.dead_after,
         ) as running:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
@@ -38,11 +38,12 @@ class Siblings:
     """Follows the generations of one job, and knows the state of the whole."""
 
     def __init__(
-        self, job: Job, record: dict[str, Any], progress: Sequence[Progress], are_recorded: bool = False
+        self, job: Job, record: dict[str, Any], progress: Sequence[Progress], to_record: Sequence[str]
     ) -> None:
+        """`to_record` are those whose rows begin with the acceptance of the request."""
         self.is_accepted = False
         self._job, self._record, self._progress = job, record, progress
-        self._are_recorded = are_recorded
+        self._to_record = to_record
         self._error: Exception | None = None
         self._going = set(range(len(progress)))
         self._parked: set[int] = set()
@@ -80,9 +81,9 @@ class Siblings:
                 return None
         if self._error is not None:
             raise self._error
-        if self.is_accepted and not self._are_recorded:
-            self._are_recorded = True
-            await self._record_the_others()
+        if self.is_accepted and self._to_record:
+            ids, self._to_record = self._to_record, ()
+            await self._begin_rows(ids)
         return found
 
     def ready(self) -> tuple[int, Event] | None:
@@ -133,11 +134,11 @@ class Siblings:
         except Exception as error:
             await self._events.put((index, error))
 
-    async def _record_the_others(self) -> None:
+    async def _begin_rows(self, ids: Sequence[str]) -> None:
         """A request that is refused leaves one row, so the others' begin with its acceptance."""
         try:
             async with asyncio.timeout(1):  # a Redis that hangs must not silence the keepalives
-                await jobs.record_submitted(self._job.generations()[1:], self._record)
+                await jobs.record_submitted(ids, self._record)
         except AWAY as error:
             logger.warning("The rows of request %s will lack whose they are: %s", self._job.id, error)
 
@@ -149,17 +150,23 @@ async def running(
     kept: Stream | None = None,
     *,
     is_resumed: bool = False,
+    over: Collection[str] = (),
     look_every: float = LOOK_EVERY,
     dead_after: float = DEAD_AFTER,
 ) -> AsyncIterator[Siblings]:
-    """`stream.running` for siblings; leaving before the last one's end cancels all of them."""
+    """`stream.running` for siblings; leaving before the last one's end cancels all of them.
+
+    `over`: those of a job that goes on which are over, and get no row a second time.
+    """
     async with AsyncExitStack() as followers:
         ids, progress = job.generations(), []
         for id in ids:
             follower = hub().follow(id, fresh=not is_resumed, max_queued=max(16, MAX_QUEUED // len(ids)))
             progress.append(Progress(await followers.enter_async_context(follower), look_every, dead_after))
-        siblings = Siblings(job, record, progress, are_recorded=is_resumed and not job.goes_on)
-        async with submitted(job, record, kept, is_resumed, lambda: siblings.is_over) as entry:
+        is_new = job.goes_on or not is_resumed
+        siblings = Siblings(job, record, progress, [id for id in ids[1:] if is_new and id not in over])
+        of_first = None if job.id in over else record
+        async with submitted(job, of_first, kept, is_resumed, lambda: siblings.is_over) as entry:
             for one in progress:
                 one.entry = entry
             tasks = [asyncio.create_task(siblings.follow(index)) for index in range(len(progress))]

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from inference.messages import Event, Finished, decode_event
+from inference.messages import Event, Failed, Finished, decode_event
 from inference.options import Options
 
 from .connect import async_client, entries, sync_client
@@ -87,15 +87,17 @@ def is_cancelled(fields: Any) -> bool:
     return bool(kind == Finished.kind and data["stop_type"] == "cancelled")
 
 
-async def copy_uncancelled(id: str, new_id: str) -> None:
-    """Begin a log with all that another holds but its end, if that was a cancellation. Raises RedisError or
-    OSError."""
+async def copy_uncancelled(id: str, new_id: str) -> bool:
+    """Begin a log with all that another holds but its end, if that was a cancellation; whether it is at its
+    end all the same. Raises RedisError or OSError."""
     client = async_client()
     found: Any = await client.xrange(event_log(id))
     pipe = client.pipeline(transaction=False)
-    before = 0
+    before, is_over = 0, False
     for raw, fields in found:
         number = _number(raw)
+        kind = json.loads(fields[b"e"])[-1][0]
+        is_over = kind in (Finished.kind, Failed.kind) and not is_cancelled(fields)
         if is_cancelled(fields):
             number -= 1
             fields[b"e"] = encode(json.loads(fields[b"e"])[:-1])
@@ -104,6 +106,7 @@ async def copy_uncancelled(id: str, new_id: str) -> None:
         before = number
     pipe.expire(event_log(new_id), KEEP_S)
     await pipe.execute()
+    return is_over
 
 
 def _entries(found: Any) -> list[Entry]:

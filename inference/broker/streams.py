@@ -50,6 +50,7 @@ class Found(NamedTuple):
     job_id: str  # under which it goes on
     stream: Stream
     is_cancelled: bool  # so that a worker must be asked to go on with it
+    over: frozenset[str] = frozenset()  # of its generations under a new id, those that end where they ended
 
 
 def new_reader() -> str:
@@ -92,10 +93,9 @@ async def renew(found: Found, n_generations: int, new_id: str) -> Found:
     """
     client = async_client()
     old, new = (sibling_ids(id, n_generations) for id in (found.job_id, new_id))
-    for old_one, new_one in zip(old, new, strict=True):
-        await log.copy_uncancelled(old_one, new_one)
+    over = {n for o, n in zip(old, new, strict=True) if await log.copy_uncancelled(o, n)}
     if await client.hsetnx(stream(found.job_id), "goes_on_as", new_id):
-        return found._replace(job_id=new_id)
+        return found._replace(job_id=new_id, over=frozenset(over))
     await client.delete(*map(event_log, new))
     winner: Any = await client.hget(stream(found.job_id), "goes_on_as")
     return found._replace(job_id=winner.decode(), is_cancelled=False)

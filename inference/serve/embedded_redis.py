@@ -47,7 +47,8 @@ def prepare(data_dir: Path) -> tuple[list[str], Path]:
         "unixsocketperm": "700",
         "dir": str(folder),
         "appendonly": "yes",
-        "appendfsync": "everysec",
+        # With "everysec" a write waits for a slow disk after its answer was given, and dies with the process.
+        "appendfsync": "no",
         "save": "",
         "loglevel": "warning",
         "maxmemory-policy": "noeviction",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -274,6 +275,10 @@ async def test_of_several_choices_those_that_were_over_stay_so():
         await worker.says_of(again, 1, Token(2, "c"), END)
         await second.ends()
     assert [(chunk["index"], chunk["content"]) for chunk in second.chunks] == [(1, "c"), (1, "")]
+    found: Any = await async_client().xrange(RECORDS)
+    records = [json.loads(fields[b"r"]) for _, fields in found]
+    begun = [record["id"] for record in records if record["kind"] == "submitted"]
+    assert begun == [*job.generations(), two]  # the other is over, and has its row
 
 
 async def test_two_that_come_back_at_once_read_one_generation():

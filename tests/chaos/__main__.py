@@ -6,10 +6,16 @@ import argparse
 import asyncio
 import os
 import shutil
+import signal
 import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .run import Run
+    from .tally import Tally
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "project.settings")
 
@@ -49,7 +55,7 @@ def main() -> int:
         made, folder, clients=args.clients, workers=args.workers, drop=args.drop,
         say=lambda line: print(line, flush=True),
     )  # fmt: skip
-    tally = asyncio.run(run.run())
+    tally = asyncio.run(_until_interrupted(run))
     print(f"\nseed {args.seed}, {time.monotonic() - began:.0f} s")
     print(tally.report(), flush=True)
     if tally.is_good and not args.keep:
@@ -57,6 +63,12 @@ def main() -> int:
     else:
         print(f"logs and data: {folder}")
     return 0 if tally.is_good else 1
+
+
+async def _until_interrupted(run: Run) -> Tally:
+    """Ctrl-C ends it early, with the counts of what has begun."""
+    asyncio.get_running_loop().add_signal_handler(signal.SIGINT, run.begin_no_more)
+    return await run.run()
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ KINDS: dict[Kind, int] = {  # kind -> how often, in proportion
     "deaf": 3,  # the connections on which group messages come are cut
     "database": 1,  # somebody else holds the database's write lock
 }
-N_QUESTIONS = 24  # different ones, at most: each is asked once undisturbed, so that its text is known
+N_QUESTIONS = 12  # different ones, at most: each is asked once undisturbed, so that its text is known
 PAGE_TOKENS = 24  # what an answer in the browser has; the server's own setting
 SUBJECTS = (
     "the lighthouse", "a loaf of bread", "the old bridge", "a chess player", "the night train", "winter",

@@ -59,7 +59,8 @@ class Run:
         self._stack, self._processes = stack, Processes(stack, workers)
         self._faults = Faults(self._processes)
         self._database = folder / "db.sqlite3"
-        self._tally = Tally(requests=len(plan.requests))
+        self._tally = Tally()
+        self._waiting: list[Request] = []
         self._texts: dict[Question, list[str]] = {}
         self._sessions: list[Session] = []
         self._pages: list[tuple[PageClient, str]] = []  # whose answer is to be there at the end
@@ -77,8 +78,8 @@ class Run:
             await self._ask_undisturbed()
             self._say(f"{len(self._texts)} texts known after {time.monotonic() - began:.0f} s")
             breaking = asyncio.create_task(self._break())
-            waiting = list(reversed(self._plan.requests))
-            await asyncio.gather(*(self._be_clients(waiting) for _ in range(self._n_clients)))
+            self._waiting = list(reversed(self._plan.requests))
+            await asyncio.gather(*(self._be_clients() for _ in range(self._n_clients)))
             breaking.cancel()
             await asyncio.wait([breaking])
             if not breaking.cancelled():
@@ -91,6 +92,10 @@ class Run:
             await self._faults.wake()
             await self._processes.stop()
         return self._tally
+
+    def begin_no_more(self) -> None:
+        """Come to the end with what has begun."""
+        self._waiting.clear()
 
     # --- clients --------------------------------------------------------------------------------------
 
@@ -111,10 +116,11 @@ class Run:
                 raise RuntimeError(f"{question} was not answered undisturbed: {outcome}")
             self._texts[question] = client.texts
 
-    async def _be_clients(self, waiting: list[Request]) -> None:
-        while waiting:
-            request = waiting.pop()
+    async def _be_clients(self) -> None:
+        while self._waiting:
+            request = self._waiting.pop()
             self._n_begun += 1
+            self._tally.requests += 1
             self._news.set()
             for _ in range(ATTEMPTS):
                 outcome = await self._be_client(request)

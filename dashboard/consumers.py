@@ -9,10 +9,13 @@ from contextlib import aclosing
 from typing import Any
 
 from channels.generic.websocket import AsyncJsonWebsocketConsumer
+from django.contrib.auth.models import User
 
-from inference.broker import occupancy
+from inference.broker import control, occupancy
 from inference.broker.connect import AWAY
 from inference.http import Header, StreamConsumer
+from inference.models import Generation
+from inference.revocation import Grant, Revoked, as_long_as
 from inference.wire.errors import RequestError
 
 from . import stream
@@ -34,6 +37,14 @@ class GenerationEvents(StreamConsumer):
         generation = await stream.find(pk, user) if user.is_authenticated else None
         if generation is None:
             raise RequestError(404, "", "There is no such generation among your chats.")
+        try:
+            async with as_long_as(Grant("user", user.pk)):
+                await self._follow(generation, user)
+        except Revoked:
+            await control.cancel(generation.id.hex)  # nobody may read it any more
+            raise
+
+    async def _follow(self, generation: Generation, user: User) -> None:
         seen = self.headers.get(b"last-event-id", b"")
         async with aclosing(stream.follow(generation, user, int(seen) if seen.isdigit() else 0)) as chunks:
             async for chunk in chunks:
@@ -60,21 +71,27 @@ class Monitor(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
             return
         self.news = asyncio.Event()
         await self.channel_layer.group_add(GROUP, self.channel_name)
-        self.feed = asyncio.create_task(self._feed())
+        self.feed = asyncio.create_task(self._feed(Grant("staff", user.pk)))
 
     async def occupancy_update(self, message: dict[str, Any]) -> None:
         self.news.set()
 
-    async def _feed(self) -> None:
+    async def _feed(self, grant: Grant) -> None:
         try:
-            while True:
-                self.news.clear()
-                await self.send_json({"workers": await occupancy.get_all(), "now": time.time()})
-                await asyncio.sleep(AT_LEAST_S)
-                with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self.news.wait(), AT_MOST_S - AT_LEAST_S)
+            async with as_long_as(grant):
+                await self._tell()
+        except Revoked:
+            await self.close(NOT_STAFF)
         except AWAY:
             await self.close(NO_REDIS)  # the browser comes again
+
+    async def _tell(self) -> None:
+        while True:
+            self.news.clear()
+            await self.send_json({"workers": await occupancy.get_all(), "now": time.time()})
+            await asyncio.sleep(AT_LEAST_S)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self.news.wait(), AT_MOST_S - AT_LEAST_S)
 
     async def disconnect(self, code: int) -> None:
         if hasattr(self, "feed"):

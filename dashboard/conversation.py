@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
+import uuid
 from dataclasses import asdict
 
 from django.conf import settings
@@ -10,8 +12,8 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from django.utils import timezone
 
-from inference import recorder
-from inference.broker import control, jobs, log, occupancy
+from inference import limits, recorder
+from inference.broker import admission, control, jobs, log, occupancy
 from inference.broker.connect import AWAY
 from inference.messages import NORMAL, Failed, Finished, GenerationRequest, Job, SamplingParams
 from inference.models import Chat, Generation, Message, UserLimits
@@ -21,11 +23,20 @@ TOO_LONG = "This chat is too long for the model. Shorten the message, or start a
 CONTEXT_FULL = "The model's context is full. Start a new chat to go on."
 AT_LIMIT = "Cut off at the length limit."
 STOPPED = "Stopped."
+FULL = "There is no room for one more answer just now. Your text is still here; send it again in a moment."
 UNREACHABLE = "the model can't be reached"
 
 
 class Busy(Exception):
     """The chat is still being answered."""
+
+
+class Refused(Exception):
+    """There is no room for one more answer: the HTTP status and what a person reads of it."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status, self.message = status, message
 
 
 def history(chat: Chat) -> list[dict[str, str]]:
@@ -40,28 +51,46 @@ def history(chat: Chat) -> list[dict[str, str]]:
 
 
 def begin(chat: Chat, user: User, text: str) -> list[Message]:
-    """Keep `text` and ask for its answer: the two new messages. Raises Busy.
+    """Keep `text` and ask for its answer: the two new messages. A chat without a row gets one. Raises Busy
+    and Refused, with nothing kept.
 
     With Redis away the message is kept all the same, and its generation has failed.
     """
-    on_the_way = Generation.objects.filter(message__chat=chat).exclude(state__in=Generation.OVER)
+    on_the_way = Generation.objects.none()
+    if chat.pk is not None:
+        on_the_way = Generation.objects.filter(message__chat=chat).exclude(state__in=Generation.OVER)
     for generation in on_the_way.all():  # a copy: the rows may be others below
         settle(generation)
     priority = max(NORMAL, UserLimits.ceiling(user))
-    with transaction.atomic():
-        Chat.objects.select_for_update().get(pk=chat.pk)
-        if on_the_way.exists():
-            raise Busy
-        question = chat.messages.create(role=Message.Role.USER, content=text)
-        answer = chat.messages.create(role=Message.Role.ASSISTANT)
-        generation = Generation.objects.create(
-            api=API, model=settings.BERTH.alias, user=user, message=answer, stream=True, priority=priority
-        )
-        chat.save(update_fields=["updated_at"])
+    id = uuid.uuid4()
+    _admit(id.hex, user)  # before the rows, so that no lock is held while Redis answers
+    try:
+        with transaction.atomic():
+            if chat.pk is None:
+                chat.save()
+            Chat.objects.select_for_update().get(pk=chat.pk)
+            if on_the_way.exists():
+                raise Busy
+            question = chat.messages.create(role=Message.Role.USER, content=text)
+            answer = chat.messages.create(role=Message.Role.ASSISTANT)
+            generation = Generation.objects.create(
+                id=id,
+                api=API,
+                model=settings.BERTH.alias,
+                user=user,
+                message=answer,
+                stream=True,
+                priority=priority,
+            )
+            chat.save(update_fields=["updated_at"])
+    except BaseException:
+        with contextlib.suppress(*AWAY):
+            admission.release_sync(id.hex)
+        raise
     request = GenerationRequest(
         messages=tuple(history(chat)),
         sampling=SamplingParams(temperature=settings.BERTH.temp, seed=settings.BERTH.seed),
-        max_tokens=settings.BERTH.n_predict,
+        max_tokens=longest(),
         stream=True,
         priority=priority,
     )
@@ -78,6 +107,27 @@ def begin(chat: Chat, user: User, text: str) -> list[Message]:
     except AWAY:
         fail(generation, UNREACHABLE)
     return [question, answer]
+
+
+def _admit(id: str, user: User) -> None:
+    """Take room for one answer. Raises Refused. With Redis away, what comes next will find it so."""
+    try:
+        limits.admit_one_sync(id, user)
+    except AWAY:
+        pass
+    except admission.Full as full:
+        name, limit = full.account
+        if name == admission.EVERYBODY:
+            raise Refused(503, FULL) from None
+        answers = "one answer" if limit == 1 else f"{limit} answers"
+        advice = "Wait until one is done, or stop one; your text is still here."
+        raise Refused(429, f"You may have {answers} on the way at once. {advice}") from None
+
+
+def longest() -> int:
+    """Tokens of an answer, at most; -1: up to the context."""
+    bounds = [n for n in (settings.BERTH.n_predict, settings.BERTH.longest) if n != -1]
+    return min(bounds, default=-1)
 
 
 def settle(generation: Generation) -> None:
@@ -97,6 +147,7 @@ def stop(generation: Generation) -> None:
     id = generation.id.hex
     control.cancel_sync(id)
     if not log.read_sync(id) and not occupancy.get_all_sync():  # no worker will tell that it has ended
+        admission.release_sync(id)
         generation.state = Generation.State.CANCELLED
         generation.finish_reason = Generation.FinishReason.CANCELLED
         generation.finished_at = timezone.now()
@@ -125,7 +176,7 @@ def ending(finish_reason: str, completion_tokens: int | None) -> str:
     if finish_reason == Generation.FinishReason.CANCELLED:
         return STOPPED
     if finish_reason == Generation.FinishReason.LENGTH:
-        return AT_LIMIT if completion_tokens == settings.BERTH.n_predict else CONTEXT_FULL
+        return AT_LIMIT if completion_tokens == longest() else CONTEXT_FULL
     return ""
 
 

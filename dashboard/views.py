@@ -16,6 +16,7 @@ from django.views.decorators.http import require_GET, require_POST
 from inference.auth import Caller
 from inference.broker.connect import AWAY
 from inference.by_hand import act
+from inference.http import RETRY_AFTER
 from inference.models import Chat, Generation, Message
 from inference.wire.errors import RequestError
 from inference.wire.llamacpp import SlotAction
@@ -34,6 +35,12 @@ class Request(HttpRequest):
 
 def _error(message: str, status: int) -> JsonResponse:
     return JsonResponse({"error": message}, status=status)
+
+
+def _refused(refused: conversation.Refused) -> JsonResponse:
+    reply = _error(refused.message, refused.status)
+    reply["Retry-After"] = RETRY_AFTER[refused.status].decode()
+    return reply
 
 
 def _thread(chat: Chat) -> list[Message]:
@@ -74,8 +81,11 @@ def create(request: Request) -> HttpResponse:
     if not form.is_valid():
         return _error(str(form.errors["text"][0]), 400)
     text = form.cleaned_data["text"]
-    chat = Chat.objects.create(user=request.user, title=Chat.title_for(text))
-    conversation.begin(chat, request.user, text)
+    chat = Chat(user=request.user, title=Chat.title_for(text))
+    try:
+        conversation.begin(chat, request.user, text)
+    except conversation.Refused as refused:
+        return _refused(refused)
     return JsonResponse({"url": reverse("chat", args=[chat.pk])}, status=201)
 
 
@@ -91,6 +101,8 @@ def send(request: Request, pk: int) -> HttpResponse:
         messages = conversation.begin(chat, request.user, form.cleaned_data["text"])
     except conversation.Busy:
         return _error(BUSY, 409)
+    except conversation.Refused as refused:
+        return _refused(refused)
     turns = [render_to_string("dashboard/message.html", {"message": _dressed(m)}) for m in messages]
     return JsonResponse({"html": "".join(turns)}, status=201)
 

@@ -10,9 +10,11 @@ from django.contrib.auth.models import User
 from django.db.models import Count, OuterRef, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 from django.forms import ModelForm
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.cache import add_never_cache_headers
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
@@ -237,7 +239,7 @@ class ApiKeyAdmin(ApiKeyBase):
     search_fields = ("name", "prefix", "owner__username")
     search_help_text = "A key's name or first characters, or its owner's name"
     date_hierarchy = "created_at"
-    editable = ("name", "owner", "expires_at", "notices", "max_priority")
+    editable = ("name", "owner", "expires_at", "notices", "max_priority", "max_concurrent", "max_output")
     fields = (*editable, "prefix", "created_at", "last_used_at", "revoked_at")
     readonly_fields = ("prefix", "created_at", "last_used_at", "revoked_at")
     autocomplete_fields = ("owner",)
@@ -254,17 +256,32 @@ class ApiKeyAdmin(ApiKeyBase):
         if change:
             super().save_model(request, obj, form, change)
             return
-        plain = obj.generate()
+        obj.plain = obj.generate()  # type: ignore[attr-defined]
         super().save_model(request, obj, form, change)
-        # Only its hash is stored, so this answer is the one place where the key can be read.
-        notice = format_html("The key is <code>{}</code> – copy it now, it is not shown again.", plain)
-        messages.warning(request, notice)
+
+    def response_add(
+        self, request: HttpRequest, obj: ApiKey, post_url_continue: str | None = None
+    ) -> HttpResponse:
+        """The one place where the key can be read: this answer itself. A notice on the page after a redirect
+        would be kept in a cookie or a session until then."""
+        context = {
+            **self.admin_site.each_context(request),
+            "opts": self.opts,
+            "title": "The new API key",
+            "key": obj,
+            "plain": obj.plain,  # type: ignore[attr-defined]
+        }
+        reply = TemplateResponse(request, "admin/inference/apikey/created.html", context)
+        add_never_cache_headers(reply)
+        return reply
 
     @admin.display(description="State")
     def state_badge(self, key: ApiKey) -> SafeString:
         if key.revoked_at:
             return badge("failed", "Revoked")
-        return badge("running", "Usable") if key.is_usable else badge("cancelled", "Expired")
+        if key.is_expired:
+            return badge("cancelled", "Expired")
+        return badge("running", "Usable") if key.is_usable else badge("cancelled", "Owner inactive")
 
     @admin.display(description="Highest priority")
     def highest_priority(self, key: ApiKey) -> str:
@@ -301,6 +318,7 @@ class OperatorActionAdmin(ReadOnly, OperatorActionBase):
 
 class UserLimitsInline(UserLimitsInlineBase):
     model = UserLimits
+    fields = ("max_priority", "max_concurrent")
     can_delete = False
 
 

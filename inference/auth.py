@@ -3,6 +3,7 @@ loopback address and while there is no key at all, anybody."""
 
 from __future__ import annotations
 
+import contextlib
 import hmac
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -15,9 +16,12 @@ from django.db import DatabaseError
 from django.db.models import Q
 from django.utils import timezone
 
+from inference import limits, origins
+from inference.broker.admission import Account
 from inference.messages import HIGHEST, NORMAL, priority_name
 from inference.models import ApiKey
 from inference.options import Options
+from inference.revocation import Grant
 from inference.wire.errors import RequestError
 
 USED_EVERY = timedelta(minutes=1)  # how exact `last_used_at` is
@@ -32,6 +36,24 @@ class Caller(NamedTuple):
     notices: bool = True
     max_priority: int = NORMAL  # the most urgent that it may ask for: the lowest number
     is_staff: bool = False
+    accounts: tuple[Account, ...] = ()  # in which its generations are counted
+    max_output: int | None = None  # tokens of an answer; None: what the server allows
+
+    @property
+    def is_anonymous(self) -> bool:
+        """It gave no key that counts, and needs none."""
+        return self.key_id is None and not self.name
+
+    @property
+    def grant(self) -> Grant | None:
+        """What its running streams depend on."""
+        return None if self.key_id is None else Grant("key", self.key_id)
+
+    def longest(self, server: int) -> int:
+        """Tokens of an answer, at most, where the server allows so many; -1: any number."""
+        if self.max_output is None:
+            return server
+        return self.max_output if server == -1 else min(server, self.max_output)
 
     @property
     def priority(self) -> int:
@@ -42,7 +64,7 @@ class Caller(NamedTuple):
         """Raises RequestError (403) for one above the ceiling."""
         if priority < self.max_priority:
             name, ceiling = priority_name(priority), priority_name(self.max_priority)
-            whose = "this key" if self.key_id or self.name else "a request without a key"
+            whose = "a request without a key" if self.is_anonymous else "this key"
             message = f'The priority "{name}" is above the ceiling of {whose}, which is "{ceiling}".'
             raise RequestError(403, "", message, "priority")
 
@@ -55,8 +77,9 @@ def given_key(headers: Mapping[bytes, bytes]) -> str:
     return headers.get(b"x-api-key", b"").decode("latin-1").strip()
 
 
-async def authenticate(headers: Mapping[bytes, bytes]) -> Caller:
-    """Who sent these headers. Raises RequestError: 401 without a valid key, 503 while the database is away.
+async def authenticate(headers: Mapping[bytes, bytes], address: str = "") -> Caller:
+    """Who sent these headers from this address. Raises RequestError: 401 without a valid key, 403 for a page
+    of another site without one, 503 while the database is away.
 
     A key of the flags is checked without the database; anything else costs one query, off the event loop.
     """
@@ -64,12 +87,17 @@ async def authenticate(headers: Mapping[bytes, bytes]) -> Caller:
     key = given_key(headers)
     # Every key is compared, so that the time taken tells nothing.
     if sum(hmac.compare_digest(key.encode(), known.encode()) for known in options.api_keys):
-        return Caller("key of the command line")
+        return Caller("key of the command line", accounts=limits.of_flag(ApiKey.hash_of(key)))
     try:
         caller: Caller = await _from_database(key, options)
     except DatabaseError:
         raise RequestError(503, "", "API keys can't be checked: the database is away.") from None
-    return caller
+    if not caller.is_anonymous:
+        return caller
+    if not options.allow_anonymous and not origins.may_go_without_key(headers):
+        message = "A page of another site needs an API key here. See --allow-anonymous."
+        raise RequestError(403, "", message)
+    return caller._replace(accounts=limits.of_address(address))
 
 
 def create_key(
@@ -78,9 +106,18 @@ def create_key(
     *,
     expires_at: datetime | None = None,
     max_priority: int | None = None,
+    max_concurrent: int | None = None,
+    max_output: int | None = None,
 ) -> str:
     """Create an API key; the plain text, which is stored nowhere."""
-    return ApiKey.objects.create_key(name, owner, expires_at=expires_at, max_priority=max_priority)[1]
+    return ApiKey.objects.create_key(
+        name,
+        owner,
+        expires_at=expires_at,
+        max_priority=max_priority,
+        max_concurrent=max_concurrent,
+        max_output=max_output,
+    )[1]
 
 
 def _look_up(key: str, options: Options) -> Caller:
@@ -91,8 +128,16 @@ def _look_up(key: str, options: Options) -> Caller:
         if row.hash == ApiKey.hash_of(key) and row.is_usable:
             _mark_used(row)
             owner = row.owner
-            is_staff = owner is not None and owner.is_active and owner.is_staff
-            return Caller(row.name, row.pk, row.owner_id, row.notices, row.ceiling, is_staff)
+            return Caller(
+                row.name,
+                row.pk,
+                row.owner_id,
+                row.notices,
+                row.ceiling,
+                is_staff=owner is not None and owner.is_staff,
+                accounts=limits.of_key(row),
+                max_output=row.max_output,
+            )
     is_open = options.is_loopback or options.allow_anonymous
     if is_open and not options.api_keys and not rows:
         # On loopback that is the person at this machine, who may do everything.
@@ -103,7 +148,8 @@ def _look_up(key: str, options: Options) -> Caller:
 def _mark_used(row: ApiKey) -> None:
     now = timezone.now()
     if row.last_used_at is None or now - row.last_used_at > USED_EVERY:
-        ApiKey.objects.filter(pk=row.pk).update(last_used_at=now)
+        with contextlib.suppress(DatabaseError):  # who could be read may be let in, also while none can write
+            ApiKey.objects.filter(pk=row.pk).update(last_used_at=now)
 
 
 # Not in the one thread of Django's views, or a slow page would hold up the API.

@@ -15,13 +15,14 @@ from typing import Any
 
 from django.conf import settings
 
-from inference import siblings, stream
+from inference import limits, siblings, stream
 from inference.auth import Caller, authenticate
 from inference.broker import occupancy
 from inference.broker.hub import hub
 from inference.http import StreamConsumer
 from inference.messages import Answer, Event, Failed, GenerationRequest, Job, JobKind
 from inference.options import Options
+from inference.revocation import as_long_as
 from inference.wire import llamacpp, openai, status
 from inference.wire.api import Api, Defaults, Encoder
 from inference.wire.errors import RequestError
@@ -47,7 +48,13 @@ def serving(snapshots: list[Snapshot]) -> Snapshot:
 def defaults(alias: str) -> Defaults:
     found = options()
     return Defaults(
-        temperature=found.temp, seed=found.seed, max_tokens=found.n_predict, model=alias, keep=found.keep
+        temperature=found.temp,
+        seed=found.seed,
+        max_tokens=found.n_predict,
+        model=alias,
+        keep=found.keep,
+        max_choices=found.max_choices,
+        longest=found.longest,
     )
 
 
@@ -86,12 +93,14 @@ class Generate(Work):
         return self.encoder.failure(error)
 
     async def handle(self, body: bytes) -> None:
-        caller = await authenticate(self.headers)
+        caller = await authenticate(self.headers, self.address)
         found = self.json(body)
-        alias = options().alias
-        request = self.api.parse(found, defaults(alias)._replace(priority=caller.priority))
+        usual = defaults(options().alias)
+        usual = usual._replace(priority=caller.priority, longest=caller.longest(usual.longest))
+        request = self.api.parse(found, usual)
         caller.check_priority(request.priority)
-        alias = serving(await occupancy.get_all())["model"]["alias"]
+        snapshots = await occupancy.get_all()
+        alias = serving(snapshots)["model"]["alias"]
         job = Job(
             id=uuid.uuid4().hex,
             kind="generate",
@@ -108,12 +117,14 @@ class Generate(Work):
             "user_id": caller.user_id,
             "key_id": caller.key_id,
         }
+        await limits.admit(job.id, request.n_choices, caller.accounts, snapshots)
         about: dict[str, Any] = {"id": job.id, "model": alias, "created": int(time.time())}
-        if request.n_choices > 1:
-            several = SiblingsEncoder(self.api, request, found, **about)
-            await self._run_siblings(job, record, several, request, caller)
-        else:
-            await self._run(job, record, self.api.encoder(request, found, **about), request, caller)
+        async with as_long_as(caller.grant):
+            if request.n_choices > 1:
+                several = SiblingsEncoder(self.api, request, found, **about)
+                await self._run_siblings(job, record, several, request, caller)
+            else:
+                await self._run(job, record, self.api.encoder(request, found, **about), request, caller)
 
     async def _run(
         self,
@@ -190,10 +201,12 @@ class Ask(Work):
         return llamacpp.error_body(error)
 
     async def handle(self, body: bytes) -> None:
-        caller = await authenticate(self.headers)
+        caller = await authenticate(self.headers, self.address)
         question = type(self).parse(self.json(body))
-        serving(await occupancy.get_all())
+        snapshots = await occupancy.get_all()
+        serving(snapshots)
         job = Job(uuid.uuid4().hex, self.kind, question, hub().group, caller.name, time.time())
+        await limits.admit(job.id, 1, (), snapshots)  # no generation of the caller's, but in the queue
         async with self.running(job, None) as progress:
             last = (await self.rest(progress))[-1]
         if isinstance(last, Answer):

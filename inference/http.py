@@ -11,7 +11,9 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
 from channels.consumer import AsyncConsumer
+from django.conf import settings
 
+from inference.address import of_scope
 from inference.broker.connect import AWAY
 from inference.broker.control import GIVE_UP_S
 from inference.tasks import end
@@ -20,7 +22,7 @@ from inference.wire.openai import error_body
 
 logger = logging.getLogger(__name__)
 
-MAX_BODY = 16 << 20  # bytes
+RETRY_AFTER = {429: b"2", 503: b"5"}  # seconds
 JSON = b"application/json; charset=utf-8"
 EVENT_STREAM = (
     (b"content-type", b"text/event-stream; charset=utf-8"),
@@ -71,15 +73,16 @@ class StreamConsumer(AsyncConsumer, ABC):  # type: ignore[misc]
             await end(tasks, 2 * GIVE_UP_S)  # a second cancellation would cut the first one's work short
 
     async def _body(self, receive: Callable[[], Awaitable[Message]]) -> bytes | None:
-        """The whole body; None when it is longer than MAX_BODY."""
+        """The whole body; None when it is longer than `--max-body` allows."""
         parts, size = [], 0
+        most = settings.BERTH.max_body << 20
         while True:
             message = await receive()
             if message["type"] == "http.disconnect":
                 raise ClientLeft
             parts.append(message.get("body", b""))
             size += len(parts[-1])
-            if size > MAX_BODY:
+            if size > most:
                 return None
             if not message.get("more_body"):
                 return b"".join(parts)
@@ -96,7 +99,7 @@ class StreamConsumer(AsyncConsumer, ABC):  # type: ignore[misc]
                 )
                 await self.send_error(error, [(b"allow", allow)])
             elif body is None:
-                raise RequestError(413, "", f"The request body is larger than {MAX_BODY >> 20} MiB.")
+                raise RequestError(413, "", f"The request body is larger than {settings.BERTH.max_body} MiB.")
             else:
                 await self.handle(body)
         except RequestError as error:
@@ -113,6 +116,11 @@ class StreamConsumer(AsyncConsumer, ABC):  # type: ignore[misc]
             await self._send({"type": "http.response.body", "body": b"", "more_body": False})
 
     # --- for subclasses ---------------------------------------------------------------------------
+
+    @property
+    def address(self) -> str:
+        """Who the request comes from."""
+        return of_scope(self.scope)
 
     def json(self, body: bytes) -> Any:
         """The body as JSON, whatever its content type says; raises RequestError (400)."""
@@ -146,6 +154,8 @@ class StreamConsumer(AsyncConsumer, ABC):  # type: ignore[misc]
             return
         if error.status == 401:
             headers = [*headers, (b"www-authenticate", b"Bearer")]
+        elif error.status in RETRY_AFTER:
+            headers = [*headers, (b"retry-after", RETRY_AFTER[error.status])]
         await self.send_json(error.status, self.error_body(error), headers)
 
     def stream_error(self, error: RequestError) -> bytes:

@@ -77,6 +77,7 @@ class Message(models.Model):
 
 PRIORITY_RANGE = (MinValueValidator(HIGHEST), MaxValueValidator(LOWEST))
 PRIORITY_HELP = "The lower number goes first: -1 is high, 0 normal, 1 low."
+AT_LEAST_ONE = (MinValueValidator(1),)
 
 
 class UserLimits(models.Model):
@@ -85,6 +86,13 @@ class UserLimits(models.Model):
     user = models.OneToOneField(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="limits")
     max_priority = models.SmallIntegerField(
         "highest priority", default=NORMAL, validators=PRIORITY_RANGE, help_text=PRIORITY_HELP
+    )
+    max_concurrent = models.PositiveIntegerField(
+        "generations at once",
+        null=True,
+        blank=True,
+        validators=AT_LEAST_ONE,
+        help_text="In the browser and by all keys together. Empty: the server's limit.",
     )
 
     class Meta:
@@ -99,12 +107,19 @@ class UserLimits(models.Model):
         limits: UserLimits | None = getattr(user, "limits", None)
         return limits.max_priority if limits else NORMAL
 
+    @staticmethod
+    def concurrent(user: User) -> int | None:
+        """How many generations this person may have at once; None: as many as the server allows."""
+        limits: UserLimits | None = getattr(user, "limits", None)
+        return limits.max_concurrent if limits else None
+
 
 class ApiKeyQuerySet(models.QuerySet["ApiKey"]):
     def usable(self) -> ApiKeyQuerySet:
-        """Those neither revoked nor expired."""
-        now = timezone.now()
-        return self.filter(models.Q(expires_at=None) | models.Q(expires_at__gt=now), revoked_at=None)
+        """Those neither revoked nor expired, and whose owner, if there is one, is active."""
+        in_time = models.Q(expires_at=None) | models.Q(expires_at__gt=timezone.now())
+        owned = models.Q(owner=None) | models.Q(owner__is_active=True)
+        return self.filter(in_time, owned, revoked_at=None)
 
     def with_key(self, plain: str) -> ApiKeyQuerySet:
         """The row of this key, if there is one: `usable().with_key(plain).first()`."""
@@ -117,9 +132,18 @@ class ApiKeyQuerySet(models.QuerySet["ApiKey"]):
         *,
         expires_at: datetime | None = None,
         max_priority: int | None = None,
+        max_concurrent: int | None = None,
+        max_output: int | None = None,
     ) -> tuple[ApiKey, str]:
         """A new key: its row, and the key itself, which is stored nowhere."""
-        row = ApiKey(name=name, owner=owner, expires_at=expires_at, max_priority=max_priority)
+        row = ApiKey(
+            name=name,
+            owner=owner,
+            expires_at=expires_at,
+            max_priority=max_priority,
+            max_concurrent=max_concurrent,
+            max_output=max_output,
+        )
         plain = row.generate()
         row.save(force_insert=True, using=self.db)
         return row, plain
@@ -148,6 +172,20 @@ class ApiKey(models.Model):
         blank=True,
         validators=PRIORITY_RANGE,
         help_text=f"{PRIORITY_HELP} Empty: its owner's; normal for a key without an owner.",
+    )
+    max_concurrent = models.PositiveIntegerField(
+        "generations at once",
+        null=True,
+        blank=True,
+        validators=AT_LEAST_ONE,
+        help_text="Empty: the server's limit. Its owner's limit holds besides.",
+    )
+    max_output = models.PositiveIntegerField(
+        "tokens of an answer",
+        null=True,
+        blank=True,
+        validators=AT_LEAST_ONE,
+        help_text="At most. Empty: the server's limit.",
     )
 
     objects: ClassVar[models.Manager[ApiKey]] = models.Manager.from_queryset(ApiKeyQuerySet)()
@@ -180,8 +218,15 @@ class ApiKey(models.Model):
         return UserLimits.ceiling(self.owner) if self.owner else NORMAL
 
     @property
+    def is_expired(self) -> bool:
+        return self.expires_at is not None and self.expires_at <= timezone.now()
+
+    @property
     def is_usable(self) -> bool:
-        return self.revoked_at is None and (self.expires_at is None or self.expires_at > timezone.now())
+        """As `usable()` finds it."""
+        return (
+            self.revoked_at is None and not self.is_expired and (self.owner is None or self.owner.is_active)
+        )
 
 
 class Generation(models.Model):

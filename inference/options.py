@@ -22,6 +22,7 @@ CACHE_TYPES = {  # of the KV cache, and the bits that a value takes
     "f32": 32.0, "f16": 16.0, "bf16": 16.0, "q8_0": 8.5, "q5_1": 6.0, "q5_0": 5.5, "q4_1": 5.0, "q4_0": 4.5,
     "iq4_nl": 4.5,
 }  # fmt: skip
+LONGEST_SHIFTED = 2**20  # tokens of an answer that a context shift would let go on for ever
 DEFAULT_DATA_DIR = Path(__file__).resolve().parent.parent / "var"
 
 
@@ -65,6 +66,19 @@ class Options:
     cache_type_v: str = "f16"
     exact: bool = False
     allow_anonymous: bool = False
+    max_body: int = 16  # MiB of a request's body
+    max_choices: int = 128  # of one request: its prompts times `n`
+    max_output: int = -1  # tokens of an answer; -1: up to the context
+    max_queue: int = 10_000  # generations that may wait for a slot; -1: no limit, as for the next three
+    max_per_key: int = 1000  # generations at once of an API key
+    max_per_user: int = 1000  # of a person, those of his keys included
+    max_per_address: int = 1000  # of one address, without a key
+    log_lifetime: int = 86_400  # seconds, from a log's first event and again from its last
+
+    @property
+    def longest(self) -> int:
+        """Tokens of an answer, at most; -1: up to the context."""
+        return LONGEST_SHIFTED if self.context_shift and self.max_output == -1 else self.max_output
 
     @property
     def is_loopback(self) -> bool:
@@ -133,6 +147,13 @@ def _interval(text: str) -> float:
     value = _number(text)
     if value <= 0 and value != -1:
         raise argparse.ArgumentTypeError(f"{text} is neither seconds above 0 nor -1 (off)")
+    return value
+
+
+def _limit(text: str) -> int:
+    value = _whole(-1, 2**31 - 1)(text)
+    if value == 0:
+        raise argparse.ArgumentTypeError("0 would let nobody in; give 1 or more, or -1 for no limit")
     return value
 
 
@@ -279,6 +300,24 @@ FLAGS = (
          "for tests: park each chat every N of its tokens (default: 0, never)"),
     Flag("allow_anonymous", "--allow-anonymous", "", _boolean, "",
          "serve without a key even where others can reach the server"),
+    Flag("max_body", "--max-body", "LLAMA_ARG_MAX_BODY", _whole(1, 1024), "MIB",
+         "the largest body of a request (default: 16)"),
+    Flag("max_choices", "--max-choices", "LLAMA_ARG_MAX_CHOICES", _whole(1, 128), "N",
+         "prompts times n of one request, at most (default: 128)"),
+    Flag("max_output", "--max-output", "LLAMA_ARG_MAX_OUTPUT", _limit, "N",
+         "tokens of an answer, at most, whatever a request says (default: -1, up to the context)"),
+    Flag("max_queue", "--max-queue", "LLAMA_ARG_MAX_QUEUE", _whole(-1, 2**31 - 1), "N",
+         "generations that may wait for a slot, queued or parked (default: 10000; -1: no limit)"),
+    Flag("max_per_key", "--max-per-key", "LLAMA_ARG_MAX_PER_KEY", _limit, "N",
+         "generations at once of an API key that has no limit of its own (default: 1000; -1: no limit)"),
+    Flag("max_per_user", "--max-per-user", "LLAMA_ARG_MAX_PER_USER", _limit, "N",
+         "generations at once of a person who has no limit of his own, in the browser and by all his keys "
+         "(default: 1000; -1: no limit)"),
+    Flag("max_per_address", "--max-per-address", "LLAMA_ARG_MAX_PER_ADDRESS", _limit, "N",
+         "generations at once of one address, where no key is needed (default: 1000; -1: no limit)"),
+    Flag("log_lifetime", "--log-lifetime", "LLAMA_ARG_LOG_LIFETIME", _whole(3600, 2**31 - 1), "SECONDS",
+         "how long Redis keeps a generation's events: from the first and again from the last, or until 10 "
+         "minutes after the database has the answer (default: 86400)"),
 )  # fmt: skip
 
 

@@ -32,7 +32,7 @@ class Info(StreamConsumer):
 
     async def handle(self, body: bytes) -> None:
         if not self.is_public:
-            await authenticate(self.headers)
+            await authenticate(self.headers, self.address)
         await self.tell()
 
     @abstractmethod
@@ -85,7 +85,7 @@ class Slot(StreamConsumer):
         return llamacpp.error_body(error)
 
     async def handle(self, body: bytes) -> None:
-        caller = await authenticate(self.headers)
+        caller = await authenticate(self.headers, self.address)
         _check_slots_are_served()
         query = self.scope["query_string"].decode("latin-1")
         action = llamacpp.parse_slot_action(self.scope["url_route"]["kwargs"]["slot"], query)

@@ -10,13 +10,13 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "project.settings")
 django_application = get_asgi_application()  # before anything that imports models
 
 from channels.routing import ProtocolTypeRouter, URLRouter  # noqa: E402
-from channels.security.websocket import AllowedHostsOriginValidator  # noqa: E402
 from django.urls import re_path  # noqa: E402
 
 from dashboard import routing as dashboard  # noqa: E402
 from inference import routing as inference  # noqa: E402
+from project.hosts import AllowedHosts, SameOrigin  # noqa: E402
 
-application = ProtocolTypeRouter(
+routes = ProtocolTypeRouter(
     {
         "http": URLRouter(
             [
@@ -25,6 +25,7 @@ application = ProtocolTypeRouter(
                 re_path(r"", django_application),  # type: ignore[arg-type]
             ]
         ),
-        "websocket": AllowedHostsOriginValidator(URLRouter(dashboard.websocket_urlpatterns)),
+        "websocket": SameOrigin(URLRouter(dashboard.websocket_urlpatterns)),
     }
 )
+application = AllowedHosts(routes)

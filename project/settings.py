@@ -34,6 +34,8 @@ ALLOWED_HOSTS = [host for host in os.environ.get("ALLOWED_HOSTS", "").split(",")
     ["localhost", "127.0.0.1", "[::1]", BERTH.host] if BERTH.is_loopback else ["*"]
 )
 CSRF_TRUSTED_ORIGINS = [o for o in os.environ.get("CSRF_TRUSTED_ORIGINS", "").split(",") if o]
+# Whose X-Forwarded-For tells who is behind them: addresses and networks.
+TRUSTED_PROXIES = [proxy for proxy in os.environ.get("TRUSTED_PROXIES", "").split(",") if proxy]
 # Cookies are per host, not per port: servers side by side on one host must not sign each other out.
 SESSION_COOKIE_NAME = f"berth_session_{BERTH.port}"
 CSRF_COOKIE_NAME = f"berth_csrf_{BERTH.port}"

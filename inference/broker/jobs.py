@@ -14,7 +14,7 @@ from redis.exceptions import ResponseError
 
 from inference.messages import Job
 
-from . import log, records
+from . import admission, log, records
 from .connect import BLOCK_MS, async_client, entries, patiently, sync_client
 from .keys import JOBS, WORKER_GROUP
 
@@ -50,6 +50,7 @@ async def record_submitted(ids: Iterable[str], record: dict[str, Any]) -> None:
 def _add(pipe: Any, job: Job, record: dict[str, Any] | None) -> None:
     if record is not None:
         records.append(pipe, job.id, "submitted", "", record)
+    admission.keep(pipe, job.id)
     pipe.xadd(JOBS, {"job": job.to_json()})
 
 

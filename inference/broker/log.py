@@ -11,12 +11,13 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from inference.messages import Event, decode_event
+from inference.options import Options
 
 from .connect import async_client, entries, sync_client
 from .keys import event_log
 
-KEEP_S = 86_400  # a log that nobody has written down yet
-KEEP_RECORDED_S = 600  # one whose generation is in the database: for readers that are late
+KEEP_S = Options.from_env().log_lifetime  # a log that nobody has written down yet
+KEEP_RECORDED_S = min(600, KEEP_S)  # one whose generation is in the database: for readers that are late
 
 Encoded = list[Any]  # an event as messages.encode_event writes it
 Entry = tuple[int, list[Encoded]]  # events that were written together, and the number of the last

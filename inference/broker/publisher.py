@@ -12,7 +12,7 @@ from redis.exceptions import ResponseError
 
 from inference.messages import TERMINAL, Answer, Event, Token, encode_event
 
-from . import log, records
+from . import admission, log, records
 from .connect import Script, patiently
 from .keys import RECORDS, event_log
 
@@ -21,9 +21,10 @@ logger = logging.getLogger(__name__)
 MAX_ROUTES = 10_000  # of generations; the oldest go, and their followers read the log instead
 
 # One command for all that a flush writes and tells: each command more costs the CPU of several tokens.
-# KEYS: the stream of records, then the logs. ARGV: the number of records and the records; an entry's id,
-# its text and whether its log's life begins or ends, for each log; a channel and a message, for each group.
-WRITE_AND_TELL = Script(f"""
+# KEYS: the stream of records, then the logs. ARGV: the number of records and the records; the number of jobs
+# that are over and the jobs; an entry's id, its text and whether its log's life begins or ends, for each log;
+# a channel and a message, for each group.
+WRITE_AND_TELL = Script(f"""{admission.RELEASE}
 local failures = {{}}
 local function try(...)
   local reply = redis.pcall(...)
@@ -36,6 +37,11 @@ for _ = 1, tonumber(ARGV[1]) do
   try('XADD', KEYS[1], 'MAXLEN', '~', {records.MAX_RECORDS}, '*', 'r', ARGV[at])
   at = at + 1
 end
+local jobs = at + tonumber(ARGV[at])
+for i = at + 1, jobs do
+  release(ARGV[i])
+end
+at = jobs + 1
 for i = 2, #KEYS do
   try('XADD', KEYS[i], ARGV[at], 'e', ARGV[at + 1])
   if ARGV[at + 2] == '1' then
@@ -67,18 +73,18 @@ class Publisher:
         """Tell nobody any more. `publish` does it after a generation's last event."""
         self._routes.pop(id, None)
 
-    async def publish(self, events: Sequence[tuple[str, int, Event]]) -> None:
+    async def publish(self, events: Sequence[tuple[str, int, Event]], over: Sequence[str] = ()) -> None:
         """Write (generation id, sequence number, event) to the logs, then tell the followers; the numbers
         of one generation follow one another.
 
         One round trip, one entry in each log and one message for each web process. What is written
-        already is not written again.
+        already is not written again. The jobs that are `over` with these give their permits back.
         """
         if not events:
             return
         entries: dict[str, log.Entry] = {}
         new_life: set[str] = set()  # of a log: it begins or is complete
-        over: list[str] = []
+        ended: list[str] = []
         recorded: list[str] = []
         for id, seq, event in events:
             encoded = encode_event(event)
@@ -91,16 +97,16 @@ class Publisher:
                 continue
             if isinstance(event, TERMINAL):
                 new_life.add(id)
-                over.append(id)
+                ended.append(id)
             if not isinstance(event, Answer):  # it is nobody's record, and holds text
                 recorded.append(records.encode(id, event.kind, self._worker, encoded[1]))
         keys = [RECORDS]
-        args: list[Any] = [len(recorded), *recorded]
+        args: list[Any] = [len(recorded), *recorded, len(over), *over]
         for id, (last, written) in entries.items():
             keys.append(event_log(id))
             args += (f"{last}-0", log.encode(written), int(id in new_life))
         await patiently(lambda: self._run(keys, args + self._messages(entries)))
-        for id in over:
+        for id in ended:
             self.unroute(id)
 
     def _messages(self, entries: dict[str, log.Entry]) -> list[Any]:

@@ -7,6 +7,7 @@ import sys
 from typing import Any
 
 import daphne.server  # before anything that could install another reactor
+from daphne import http_protocol
 from twisted.internet import defer, reactor
 
 from inference.options import Options
@@ -14,6 +15,15 @@ from inference.options import Options
 from . import checks
 
 STOP_PATIENCE = 1.0  # seconds that open streams have to end
+
+
+class Request(http_protocol.WebRequest):  # type: ignore[misc]
+    """daphne's, which would keep all that is sent: of a body that is too large, as much as tells so."""
+
+    most = 0  # bytes
+
+    def handleContentChunk(self, data: bytes) -> None:
+        super().handleContentChunk(data[: max(0, self.most + 1 - self.content.tell())])
 
 
 class Server(daphne.server.Server):  # type: ignore[misc]
@@ -54,6 +64,8 @@ def run(options: Options) -> int:
     from project.asgi import application
 
     start_thread()
+    Request.most = options.max_body << 20
+    http_protocol.WebRequest = Request  # which its factory makes of each request
     interface = options.host.strip("[]").replace(":", r"\:")
     server = Server(
         application,

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
 from inference.messages import NORMAL, Event, Finished, GenerationRequest
+from inference.wire.choices import MAX_CHOICES
 from inference.wire.errors import RequestError
 
 
@@ -18,6 +19,8 @@ class Defaults(NamedTuple):
     model: str = ""
     priority: int = NORMAL
     keep: int = 0
+    max_choices: int = MAX_CHOICES
+    longest: int = -1  # tokens of an answer, whatever the request says; -1: up to the context
 
 
 class Usage(NamedTuple):

@@ -136,9 +136,9 @@ class Completion:
         found = prompts.prompts(body)
         return GenerationRequest(
             **prompts.source(found),
-            n=choices(body, len(found)),
+            n=choices(body, len(found), defaults.max_choices),
             sampling=params.sampling(body, defaults.temperature, defaults.seed),
-            max_tokens=params.max_tokens(body, defaults.max_tokens, low=0),
+            max_tokens=params.max_tokens(body, defaults.max_tokens, defaults.longest, low=0),
             stop=params.stop(body),
             stream=boolean(body, "stream"),
             priority=params.priority(body, defaults.priority),

@@ -37,7 +37,7 @@ class _OpenAI(ABC):
     name: str
 
     @abstractmethod
-    def _source(self, body: Body) -> dict[str, Any]:
+    def _source(self, body: Body, max_choices: int) -> dict[str, Any]:
         """The part of the request that says what to generate from, and how many choices."""
 
     def parse(self, body: Any, defaults: Defaults) -> GenerationRequest:
@@ -46,9 +46,9 @@ class _OpenAI(ABC):
         refuse_unsupported(body)
         params.include_usage(body)
         return GenerationRequest(
-            **self._source(body),
+            **self._source(body, defaults.max_choices),
             sampling=params.sampling(body, defaults.temperature, defaults.seed),
-            max_tokens=params.max_tokens(body, defaults.max_tokens, low=1),
+            max_tokens=params.max_tokens(body, defaults.max_tokens, defaults.longest, low=1),
             stop=params.stop(body),
             stream=boolean(body, "stream"),
             priority=params.priority(body, defaults.priority),
@@ -65,8 +65,8 @@ class Chat(_OpenAI):
 
     name = "chat"
 
-    def _source(self, body: Body) -> dict[str, Any]:
-        return {"messages": prompts.messages(body), "n": choices(body)}
+    def _source(self, body: Body, max_choices: int) -> dict[str, Any]:
+        return {"messages": prompts.messages(body), "n": choices(body, 1, max_choices)}
 
     def encoder(
         self, request: GenerationRequest, body: Body, *, id: str, model: str, created: int, index: int = 0
@@ -79,9 +79,9 @@ class Completions(_OpenAI):
 
     name = "completions"
 
-    def _source(self, body: Body) -> dict[str, Any]:
+    def _source(self, body: Body, max_choices: int) -> dict[str, Any]:
         found = prompts.prompts(body)
-        return {**prompts.source(found), "n": choices(body, len(found))}
+        return {**prompts.source(found), "n": choices(body, len(found), max_choices)}
 
     def encoder(
         self, request: GenerationRequest, body: Body, *, id: str, model: str, created: int, index: int = 0

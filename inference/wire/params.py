@@ -34,8 +34,12 @@ def sampling(body: Body, temperature: float, seed: int) -> SamplingParams:
     )
 
 
-def max_tokens(body: Body, default: int, *, low: int) -> int:
-    """The first given of n_predict, max_completion_tokens and max_tokens; -1, no bound, means `default`."""
+def max_tokens(body: Body, default: int, longest: int, *, low: int) -> int:
+    """The first given of n_predict, max_completion_tokens and max_tokens; -1, no bound, means `default`.
+
+    As in llama-server, who asks for more than `longest` (-1: no bound) gets as much, and hears it from
+    the finish reason.
+    """
     found = -1
     for name in ("max_tokens", "max_completion_tokens", "n_predict"):
         value = body.get(name)
@@ -44,7 +48,10 @@ def max_tokens(body: Body, default: int, *, low: int) -> int:
         if not is_int(value) or value < -1 or -1 < value < low:
             raise invalid(name, f'"{name}" must be an integer of at least {low}, or -1 for no bound.')
         found = min(value, INT32_MAX)
-    return default if found == -1 else found
+    found = default if found == -1 else found
+    if longest == -1:
+        return found
+    return longest if found == -1 else min(found, longest)
 
 
 def stop(body: Body) -> tuple[str, ...]:

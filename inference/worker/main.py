@@ -285,7 +285,7 @@ class Worker:
                 if job_id := self._siblings.end(generation):
                     over.append(job_id)
                     self._listeners.discard(job_id)
-        await self._publisher.publish(batch)
+        await self._publisher.publish(batch, over)
         if over:
             await self._jobs.ack(over)
 

@@ -11,7 +11,7 @@ from typing import Any
 from inference.broker.control import Command, ControlReader
 from inference.broker.jobs import JobReader
 from inference.broker.publisher import Publisher
-from inference.messages import Answer, Event, Job
+from inference.messages import TERMINAL, Answer, Event, Job
 from inference.tasks import end
 from project.asgi import application
 from tests.broker.play import show
@@ -95,12 +95,14 @@ class Worker:
         self._jobs, self._control = JobReader("w1"), ControlReader()
         self._publisher = Publisher("w1")
         self._said: dict[str, int] = {}
+        self._going: dict[str, int] = {}  # how many of a job's generations are not over
 
     async def takes(self) -> Job:
         jobs: list[Job] = []
         while not jobs:
             jobs = await self._jobs.read()
         (job,) = jobs
+        self._going[job.id] = len(job.generations())
         for id in job.generations():
             self._publisher.route(id, job.reply_to)
             self._said[id] = 0
@@ -115,7 +117,9 @@ class Worker:
         id = job.generations()[index]
         for event in events:
             self._said[id] += 1
-            await self._publisher.publish([(id, self._said[id], event)])
+            self._going[job.id] -= isinstance(event, TERMINAL)
+            over = [] if self._going[job.id] else [job.id]
+            await self._publisher.publish([(id, self._said[id], event)], over)
 
     async def answers(self, data: dict[str, Any]) -> Command:
         """Give the next command that wants an answer this one."""

@@ -13,13 +13,14 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from inference.auth import Caller, _look_up, authenticate, create_key
+from inference.broker.admission import Account
 from inference.models import ApiKey
 from inference.wire.errors import RequestError
 
 from .play import fetch
 
-ANYBODY = Caller("")
-WHO_IS_HERE = Caller("", max_priority=-100, is_staff=True)
+ANYBODY = Caller("", accounts=(Account("address:", 1000),))
+WHO_IS_HERE = ANYBODY._replace(max_priority=-100, is_staff=True)
 
 
 def bearer(key: str) -> dict[bytes, bytes]:
@@ -66,7 +67,8 @@ def test_a_key_of_the_database_closes_the_api_to_everybody_else():
     row = ApiKey.objects.get()
     assert refused()
     assert refused(bearer("wrong"))
-    assert who(bearer(key)) == Caller("laptop", row.pk, owner.pk, True)
+    accounts = (Account(f"key:{row.pk}", 1000), Account(f"user:{owner.pk}", 1000))
+    assert who(bearer(key)) == Caller("laptop", row.pk, owner.pk, True, accounts=accounts)
 
 
 @pytest.mark.parametrize("field", ["revoked_at", "expires_at"])

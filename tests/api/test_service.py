@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import pytest
 
-from inference.http import MAX_BODY
 from inference.messages import Answer, Failed
 from tests.broker.play import show
 
@@ -105,9 +104,11 @@ async def test_an_unknown_path_is_a_404_in_json():
     assert (client.status, client.json["error"]["type"]) == (404, "not_found_error")
 
 
-async def test_a_body_that_is_too_large_is_a_413():
-    client = await fetch("POST", "/completion", b"x" * (MAX_BODY + 1))
-    assert client.status == 413
+async def test_a_body_that_is_too_large_is_a_413(options):
+    options(max_body=1)
+    client = await fetch("POST", "/completion", b"x" * (2**20 + 1))
+    assert (client.status, client.json["error"]["code"]) == (413, 413)
+    assert "1 MiB" in client.json["error"]["message"]
 
 
 async def test_head_has_the_headers_alone():

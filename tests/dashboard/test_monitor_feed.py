@@ -9,8 +9,6 @@ from django.contrib.auth.models import AnonymousUser, User
 from dashboard.consumers import Monitor
 from inference.broker import occupancy
 
-pytestmark = pytest.mark.django_db(transaction=True)  # Channels looks after the connection at each message
-
 pytestmark = pytest.mark.django_db(transaction=True)  # consumers close old connections between messages
 
 
@@ -20,7 +18,13 @@ def dial(user) -> WebsocketCommunicator:
     return communicator
 
 
-STAFF = User(username="root", is_staff=True)
+@pytest.fixture(autouse=True)
+def _staff(transactional_db) -> None:
+    """The row of the one who looks: it is looked at again and again."""
+    STAFF.save(force_insert=True)
+
+
+STAFF = User(pk=1, username="root", is_staff=True)
 
 
 @pytest.mark.parametrize(

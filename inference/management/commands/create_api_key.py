@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from argparse import ArgumentTypeError
+from datetime import timedelta
 from typing import Any
 
 from django.contrib.auth.models import User
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.utils import timezone
 
 from inference.auth import create_key
 from inference.messages import HIGHEST, LOWEST, PRIORITIES
+
+MOST = 100_000
 
 
 def priority(said: str) -> int:
@@ -23,6 +27,16 @@ def priority(said: str) -> int:
         found = LOWEST + 1
     if not HIGHEST <= found <= LOWEST:
         raise ArgumentTypeError(f"'{said}' is not high, normal, low or an integer from {HIGHEST} to {LOWEST}")
+    return found
+
+
+def at_least_one(said: str) -> int:
+    try:
+        found = int(said)
+    except ValueError:
+        found = 0
+    if not 1 <= found <= MOST:
+        raise ArgumentTypeError(f"'{said}' is not a whole number from 1 to {MOST}")
     return found
 
 
@@ -40,9 +54,26 @@ class Command(BaseCommand):
             "lower goes first (default: its user's; normal without a user)",
         )
 
-    def handle(
-        self, *args: Any, name: str, user: str | None, max_priority: int | None, **options: Any
-    ) -> None:
+        parser.add_argument(
+            "--expires-in",
+            type=at_least_one,
+            metavar="DAYS",
+            help="until when it can be used (default: for ever)",
+        )
+        parser.add_argument(
+            "--max-concurrent",
+            type=at_least_one,
+            metavar="N",
+            help="how many generations it may have at once (default: what serve's --max-per-key says)",
+        )
+        parser.add_argument(
+            "--max-output",
+            type=at_least_one,
+            metavar="N",
+            help="tokens of an answer, at most (default: what serve's --max-output says)",
+        )
+
+    def handle(self, *args: Any, name: str, user: str | None, expires_in: int | None, **options: Any) -> None:
         call_command("migrate", verbosity=0)  # a key can be made before the first start, which may need it
         try:
             owner = User.objects.get_by_natural_key(user) if user else None
@@ -50,4 +81,6 @@ class Command(BaseCommand):
             raise CommandError(f"there is no user '{user}'") from None
         if not name.strip():
             raise CommandError("the name is empty")
-        self.stdout.write(create_key(name.strip()[:100], owner, max_priority=max_priority))
+        bounds = {field: options[field] for field in ("max_priority", "max_concurrent", "max_output")}
+        expires_at = timezone.now() + timedelta(days=expires_in) if expires_in else None
+        self.stdout.write(create_key(name.strip()[:100], owner, expires_at=expires_at, **bounds))

@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client as Browser
+
+from inference.models import Chat, Generation
+from tests.api.conftest import empty_redis, options  # noqa: F401
+
+SECRET = "nobody but ada may read this"
+
+
+@pytest.fixture
+def ada(transactional_db) -> User:
+    return User.objects.create_user("ada")
+
+
+@pytest.fixture
+def grace(transactional_db) -> User:
+    return User.objects.create_user("grace")
+
+
+@pytest.fixture
+def staff(transactional_db) -> User:
+    return User.objects.create_user("root", is_staff=True)
+
+
+@pytest.fixture
+def chat(ada: User) -> Chat:
+    chat = Chat.objects.create(user=ada, title=SECRET)
+    chat.messages.create(role="user", content=SECRET)
+    return chat
+
+
+@pytest.fixture
+def generation(chat: Chat) -> Generation:
+    """Ada's, on its way."""
+    return Generation.objects.create(message=chat.messages.create(role="assistant"), user=chat.user)
+
+
+def cookie_of(user: User) -> str:
+    """The header with which this person's browser is known."""
+    browser = Browser()
+    browser.force_login(user)
+    return "; ".join(f"{name}={morsel.value}" for name, morsel in browser.cookies.items())

@@ -1,0 +1,69 @@
+"""Whatever is another's is not there: the same answer as for what never was."""
+
+from __future__ import annotations
+
+import uuid
+
+import pytest
+from asgiref.sync import sync_to_async
+from django.test import Client as Browser
+
+from inference.broker.connect import sync_client
+from inference.broker.keys import CONTROL, JOBS
+from inference.models import Message
+from tests.api.play import Client, fetch
+
+from .conftest import SECRET, cookie_of
+
+
+@pytest.fixture(params=["grace", "staff"])
+def other(request, client: Browser) -> Browser:
+    """Signed in as somebody else; to be staff is no leave to read."""
+    client.force_login(request.getfixturevalue(request.param))
+    return client
+
+
+def test_anothers_chat_cannot_be_read(other, chat):
+    theirs, never = (other.get(f"/chats/{pk}/") for pk in (chat.pk, chat.pk + 1))
+    assert theirs.status_code == never.status_code == 404
+    assert SECRET not in theirs.text
+    assert len(theirs.content) == len(never.content)
+
+
+def test_anothers_chat_is_not_listed(other, chat):
+    assert SECRET not in other.get("/").text
+
+
+def test_anothers_chat_cannot_be_written_to(other, chat):
+    theirs, never = (other.post(f"/chats/{pk}/messages", {"text": "x"}) for pk in (chat.pk, chat.pk + 1))
+    assert theirs.status_code == never.status_code == 404
+    assert Message.objects.count() == 1
+    assert not sync_client().exists(JOBS)
+
+
+def test_anothers_generation_cannot_be_stopped(other, generation):
+    theirs, never = (other.post(f"/generations/{pk}/stop") for pk in (generation.pk, uuid.uuid4()))
+    assert theirs.status_code == never.status_code == 404
+    assert not sync_client().exists(CONTROL)
+
+
+@pytest.fixture(params=["grace", "staff", None])
+def cookie(request) -> dict[str, str]:
+    """Of somebody else, or of nobody."""
+    return {"Cookie": cookie_of(request.getfixturevalue(request.param))} if request.param else {}
+
+
+async def test_anothers_stream_cannot_be_followed(cookie, generation):
+    theirs = await fetch("GET", f"/generations/{generation.pk}/events", **cookie)
+    never = await fetch("GET", f"/generations/{uuid.uuid4()}/events", **cookie)
+    assert theirs.status == never.status == 404
+    assert theirs.body == never.body
+    assert not sync_client().exists(CONTROL)
+
+
+async def test_ones_own_stream_can(generation, ada):
+    cookie = await sync_to_async(cookie_of)(ada)
+    client = Client("GET", f"/generations/{generation.pk}/events", Cookie=cookie)
+    await client.hears("waiting")
+    await client.leaves()
+    assert client.status == 200

@@ -1,0 +1,177 @@
+"""Who is shut out while his stream runs: it ends, its generation is cancelled, nobody else's is touched."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from asgiref.sync import sync_to_async
+from channels.testing import WebsocketCommunicator
+from django.contrib.auth.models import User
+from django.db import OperationalError
+
+from inference import revocation
+from inference.broker.control import ControlReader
+from inference.broker.publisher import Publisher
+from inference.messages import Accepted, Event, Started, Token
+from inference.models import ApiKey, UserLimits
+from project.asgi import application
+from tests.api.play import Client, working
+from tests.broker.play import END, show
+
+from .conftest import cookie_of
+from .test_keys import ENDS, revoke
+
+BEGUN: tuple[Event, ...] = (Accepted(3, 1, 9), Started(0), Token(1, "once"))
+WITH_N = {"prompt": "x", "stream": True, "n": 2}
+STREAM = {"prompt": "x", "stream": True}
+
+
+@pytest.fixture(autouse=True)
+def _soon(monkeypatch) -> None:
+    monkeypatch.setattr(revocation, "LOOK_EVERY_S", 0.01)
+
+
+async def new_key(owner: User | None = None) -> tuple[ApiKey, dict[str, str]]:
+    row, plain = await sync_to_async(ApiKey.objects.create_key)("laptop", owner)
+    return row, {"Authorization": f"Bearer {plain}"}
+
+
+@pytest.mark.parametrize("end", ENDS)
+async def test_a_stream_ends_with_its_key_and_its_generation_is_cancelled(end, ada):
+    row, key = await new_key(ada)
+    async with working() as worker:
+        client = Client("POST", "/v1/completions", STREAM, **key)
+        job = await worker.takes()
+        await worker.says(job, *BEGUN)
+        await client.hears("once")
+        await sync_to_async(end)(row)
+        await client.ends()
+        await worker.is_told_to_cancel(job)
+    assert client.status == 200  # it was open
+    error = client.chunks[-1]["error"]
+    assert error["code"] == "invalid_api_key"
+    assert error["type"] == "authentication_error"
+    assert "may not be used any more" in error["message"]
+    assert "[DONE]" not in client.body.decode()
+
+
+@pytest.mark.parametrize("path", ["/completion", "/v1/completions"])
+async def test_so_does_a_stream_of_several_choices(path, ada):
+    row, key = await new_key(ada)
+    async with working() as worker:
+        client = Client("POST", path, WITH_N, **key)
+        job = await worker.takes()
+        await worker.says_of(job, 0, *BEGUN)
+        await client.hears("once")
+        await sync_to_async(revoke)(row)
+        await client.ends()
+        await worker.is_told_to_cancel(job)
+    assert "may not be used any more" in client.chunks[-1]["error"]["message"]
+
+
+async def test_a_request_that_is_not_streamed_is_a_401(ada):
+    row, key = await new_key(ada)
+    async with working() as worker:
+        client = Client("POST", "/completion", {"prompt": "x"}, **key)
+        job = await worker.takes()
+        await worker.says(job, *BEGUN)
+        await sync_to_async(revoke)(row)
+        await client.ends()
+        await worker.is_told_to_cancel(job)
+    assert client.status == 401
+
+
+async def test_the_streams_of_other_keys_go_on(ada, grace):
+    row, key = await new_key(ada)
+    _, other = await new_key(grace)
+    async with working() as worker:
+        stays = Client("POST", "/completion", STREAM, **other)
+        job = await worker.takes()
+        goes = Client("POST", "/completion", STREAM, **key)
+        await worker.says(await worker.takes(), *BEGUN)
+        await worker.says(job, *BEGUN)
+        await goes.hears("once")
+        await sync_to_async(revoke)(row)
+        await goes.ends()
+        await worker.says(job, Token(2, " more"), END)
+        await stays.ends()
+    assert "".join(chunk["content"] for chunk in stays.chunks) == "once more"
+
+
+async def test_streams_go_on_while_the_database_is_away_and_end_when_it_is_back(ada, monkeypatch):
+    row, key = await new_key(ada)
+    asked, ask = asyncio.Semaphore(0), revocation._ask
+    is_away = True
+
+    async def away(grants: Any) -> Any:
+        asked.release()
+        if is_away:
+            raise OperationalError("the database is away")
+        return await ask(grants)
+
+    monkeypatch.setattr(revocation, "_ask", away)
+    async with working() as worker:
+        client = Client("POST", "/completion", STREAM, **key)
+        job = await worker.takes()
+        await worker.says(job, *BEGUN)
+        await sync_to_async(revoke)(row)
+        for _ in range(3):
+            await asked.acquire()
+        await worker.says(job, Token(2, " more"))
+        await client.hears("more")
+        assert not client.is_complete
+        is_away = False
+        await client.ends()
+    assert client.chunks[-1]["error"]["code"] == 401
+
+
+async def test_the_limits_of_a_key_hold_for_its_next_request_not_for_a_stream_that_runs(ada):
+    row, key = await new_key(ada)
+    async with working() as worker:
+        client = Client("POST", "/completion", STREAM, **key)
+        job = await worker.takes()
+        await worker.says(job, *BEGUN)
+        await sync_to_async(UserLimits.objects.create)(user=ada, max_concurrent=1)
+        await sync_to_async(ApiKey.objects.filter(pk=row.pk).update)(max_output=1, max_concurrent=1)
+        await worker.says(job, END)
+        await client.ends()
+    assert client.status == 200
+
+
+@pytest.mark.parametrize("shut_out", [lambda user: user.delete(), "is_active"])
+async def test_the_stream_of_a_chat_ends_with_its_reader_and_its_generation_is_cancelled(
+    shut_out, generation, ada
+):
+    await show()
+    events = [(generation.id.hex, seq, event) for seq, event in enumerate(BEGUN, 1)]
+    await Publisher("w1").publish(events)
+    cookie = await sync_to_async(cookie_of)(ada)
+    reader = ControlReader()
+    client = Client("GET", f"/generations/{generation.pk}/events", Cookie=cookie)
+    await client.hears("once")
+    if callable(shut_out):
+        await sync_to_async(shut_out)(ada)
+    else:
+        await sync_to_async(User.objects.filter(pk=ada.pk).update)(is_active=False)
+    await client.ends()
+    assert "finished" not in client.body.decode()
+    commands: list[tuple[str, str]] = []
+    while ("cancel", generation.id.hex) not in commands:
+        commands += [(command.kind, command.id) for command in await reader.read()]
+    again = await Client("GET", f"/generations/{generation.pk}/events", Cookie=cookie).ends()
+    assert again.status == 404
+
+
+@pytest.mark.parametrize("field", ["is_active", "is_staff"])
+async def test_the_monitor_closes_for_who_is_staff_no_longer(field, staff):
+    await show()
+    cookie = (await sync_to_async(cookie_of)(staff)).encode()
+    headers = [(b"host", b"localhost"), (b"origin", b"http://localhost"), (b"cookie", cookie)]
+    socket = WebsocketCommunicator(application, "/ws/monitor/", headers)
+    await socket.connect()
+    await sync_to_async(User.objects.filter(pk=staff.pk).update)(**{field: False})
+    while (message := await socket.receive_output(20))["type"] == "websocket.send":
+        pass
+    assert (message["type"], message["code"]) == ("websocket.close", 4403)

@@ -1,5 +1,5 @@
-"""Parking a chat and holding it, and releasing it again, by hand of an operator. Each that is done leaves
-an `OperatorAction` behind."""
+"""Parking a chat and holding it, releasing it again, and ending it, by hand of an operator. Each that is
+done leaves an `OperatorAction` behind."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import logging
 import uuid
 from typing import Any
 
+from django.contrib.auth.models import AnonymousUser, User
 from django.db import DatabaseError
 
 from inference.auth import Caller
@@ -19,6 +20,13 @@ from inference.wire.llamacpp import SlotAction
 
 logger = logging.getLogger(__name__)
 
+PERMISSION = "inference.change_generation"  # without it, staff may look and not act
+
+
+def may_operate(user: User | AnonymousUser) -> bool:
+    """Whether a person may park, release and end what belongs to others."""
+    return user.is_active and user.is_staff and user.has_perm(PERMISSION)
+
 
 def act(action: SlotAction, caller: Caller) -> dict[str, Any]:
     """Have a worker do it: {"id_slot", "id", "worker", "is_held"}. Waits for its answer: for a thread.
@@ -26,8 +34,7 @@ def act(action: SlotAction, caller: Caller) -> dict[str, Any]:
     Raises RequestError with nothing changed (400, 403, 404, 409, and 503 without a worker), RedisError or
     OSError while Redis is away. A 503 of a worker that has not answered in time leaves the outcome open.
     """
-    if not caller.is_staff:
-        raise RequestError(403, "", "Only staff may park and unpark chats: use a key whose owner is staff.")
+    _check(caller)
     worker = _worker(action)
     slot = "" if action.slot is None else str(action.slot)
     command = Command(action.kind, action.generation, worker=worker, slot=slot, reply=uuid.uuid4().hex)
@@ -39,6 +46,39 @@ def act(action: SlotAction, caller: Caller) -> dict[str, Any]:
         raise RequestError(answer["status"], "", answer["error"])
     _record(action.kind, caller, answer)
     return answer
+
+
+def cancel(id: str, caller: Caller) -> None:
+    """Have a generation end, in whatever state it is; its stream tells when it has.
+
+    Raises RequestError (403), RedisError or OSError while Redis is away.
+    """
+    _check(caller)
+    slot, worker = _place(id)
+    control.cancel_sync(id)
+    _record("cancel", caller, {"id": id, "id_slot": slot, "worker": worker})
+
+
+def _check(caller: Caller) -> None:
+    if not caller.is_staff:
+        raise RequestError(403, "", "Only staff may park and unpark chats: use a key whose owner is staff.")
+    if caller.user_id is not None and not may_operate(User.objects.get(pk=caller.user_id)):
+        message = "This account may look at other people's chats, and not act on them."
+        raise RequestError(403, "", f"{message} The permission to change generations lets it.")
+
+
+def _place(id: str) -> tuple[int, str]:
+    """The slot and the worker that have a generation; -1 and "" where none has."""
+    for snapshot in occupancy.get_all_sync():
+        for one in snapshot["slots"]:
+            if one["generation"] == id:
+                return one["id"], snapshot["worker"]
+        for one in snapshot["parked"]:
+            if one["generation"] == id:
+                return one["slot"], snapshot["worker"]
+        if any(one["generation"] == id for one in snapshot["queue"]):
+            return -1, snapshot["worker"]
+    return -1, ""
 
 
 def _worker(action: SlotAction) -> str:

@@ -276,6 +276,9 @@ class Generation(models.Model):
     completion_tokens = models.PositiveIntegerField(null=True, blank=True)
     parks = models.PositiveIntegerField(default=0)
     parked_s = models.FloatField("time parked (s)", default=0.0)
+    # Of its last park, so that a list of millions can be filtered by them.
+    park_cause = models.CharField("cause of the last park", max_length=16, blank=True)
+    park_kind = models.CharField("kind of the last park", max_length=16, blank=True)
     ttft_s = models.FloatField("time to first token (s)", null=True, blank=True)
     finish_reason = models.CharField(max_length=16, choices=FinishReason, blank=True)
     error = models.TextField(blank=True)
@@ -295,6 +298,9 @@ class Generation(models.Model):
             models.Index(fields=("model", "-created_at")),
             models.Index(fields=("priority", "-created_at")),
             models.Index(fields=("finish_reason", "-created_at")),
+            models.Index(fields=("worker", "-created_at")),
+            models.Index(fields=("park_cause", "-created_at")),
+            models.Index(fields=("park_kind", "-created_at")),
         )
 
     def __str__(self) -> str:
@@ -334,7 +340,12 @@ class Preemption(models.Model):
 
     class Meta:
         ordering = ("-parked_at", "-pk")
-        indexes = (models.Index(fields=("-parked_at",)), models.Index(fields=("cause", "-parked_at")))
+        indexes = (
+            models.Index(fields=("-parked_at",)),
+            models.Index(fields=("cause", "-parked_at")),
+            models.Index(fields=("kind", "-parked_at")),
+            models.Index(fields=("-parked_at",), condition=models.Q(resumed_at=None), name="not_resumed"),
+        )
         constraints = (
             # A park is known by its time, so that a record which comes twice makes one row.
             models.UniqueConstraint(fields=("generation", "parked_at"), name="one_row_a_park"),
@@ -350,6 +361,7 @@ class OperatorAction(models.Model):
     class Kind(models.TextChoices):
         PARK = "park", "Park and hold"
         UNPARK = "unpark", "Release"
+        CANCEL = "cancel", "Cancel"
 
     kind = models.CharField("action", max_length=16, choices=Kind)
     by = models.CharField(max_length=200, blank=True, help_text="The user's or the key's name at that time.")

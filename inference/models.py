@@ -36,7 +36,7 @@ class Chat(models.Model):
         ordering = ("-updated_at", "-pk")
         indexes = (
             models.Index(fields=("user", "-updated_at")),
-            models.Index(fields=("-updated_at",)),
+            models.Index(fields=("-updated_at", "-id")),
             models.Index(fields=("-created_at",)),
         )
 
@@ -69,7 +69,7 @@ class Message(models.Model):
 
     class Meta:
         ordering = ("pk",)
-        indexes = (models.Index(fields=("-created_at",)),)
+        indexes = (models.Index(fields=("-created_at", "-id")),)
 
     def __str__(self) -> str:
         return f"{self.get_role_display()} message {self.pk}"
@@ -290,7 +290,8 @@ class Generation(models.Model):
     class Meta:
         ordering = ("-created_at", "-pk")
         indexes = (
-            models.Index(fields=("-created_at",)),
+            # As a list is ordered, to the last term: else SQLite may sort the whole table.
+            models.Index(fields=("-created_at", "-id")),
             models.Index(fields=("state", "-created_at")),
             models.Index(fields=("user", "-created_at")),
             models.Index(fields=("api_key", "-created_at")),
@@ -341,10 +342,12 @@ class Preemption(models.Model):
     class Meta:
         ordering = ("-parked_at", "-pk")
         indexes = (
-            models.Index(fields=("-parked_at",)),
+            models.Index(fields=("-parked_at", "-id")),
             models.Index(fields=("cause", "-parked_at")),
             models.Index(fields=("kind", "-parked_at")),
-            models.Index(fields=("-parked_at",), condition=models.Q(resumed_at=None), name="not_resumed"),
+            models.Index(
+                fields=("-parked_at", "-id"), condition=models.Q(resumed_at=None), name="not_resumed"
+            ),
         )
         constraints = (
             # A park is known by its time, so that a record which comes twice makes one row.

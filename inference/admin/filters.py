@@ -49,6 +49,9 @@ class ValueFilter(admin.SimpleListFilter):
     def lookups(self, request: HttpRequest, model_admin: AnyAdmin) -> Iterable[tuple[str, str]]:
         return [(value, value) for value in distinct(model_admin.model, self.parameter_name) if value]
 
+    def has_output(self) -> bool:
+        return bool(self.value()) or super().has_output()
+
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         value = self.value()
         return queryset.filter(**{self.parameter_name: value}) if value else queryset
@@ -97,16 +100,20 @@ class KeyFilter(admin.SimpleListFilter):
 
     def lookups(self, request: HttpRequest, model_admin: AnyAdmin) -> Iterable[tuple[str, str]]:
         recent = list(ApiKey.objects.order_by(F("last_used_at").desc(nulls_last=True), "-pk")[:RECENT_KEYS])
-        value = self.value() or ""
-        if value.isdecimal() and int(value) not in [key.pk for key in recent]:
-            recent += ApiKey.objects.filter(pk=value)
+        meant = self._meant()
+        if meant is not None and meant not in [key.pk for key in recent]:
+            recent += ApiKey.objects.filter(pk=meant)
         return [*((str(key.pk), str(key)) for key in recent), ("none", "None")]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        value = self.value() or ""
-        if value == "none":
+        if self.value() == "none":
             return queryset.filter(api_key=None)
-        return queryset.filter(api_key=int(value)) if value.isdecimal() else queryset
+        meant = self._meant()
+        return queryset if meant is None else queryset.filter(api_key=meant)
+
+    def _meant(self) -> int | None:
+        value = self.value() or ""
+        return int(value) if value.isdecimal() and len(value) < 19 else None
 
 
 class ParkFilter(admin.SimpleListFilter):

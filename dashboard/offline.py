@@ -1,4 +1,4 @@
-"""What a browser keeps for the time when it can't reach the server: one page, and the script that shows it."""
+"""What a browser keeps for when it can't reach the server: one page, and the script that shows it."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
 from typing import Any
 
-from channels.db import database_sync_to_async
+from asgiref.sync import sync_to_async
 from django.core.exceptions import PermissionDenied
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponseBase, StreamingHttpResponse
@@ -38,7 +38,6 @@ class CsvExport(LargeTable):
         reply = StreamingHttpResponse(self._lines(rows), content_type="text/csv; charset=utf-8")
         name = f"{self.opts.model_name}s-{timezone.now():%Y-%m-%d-%H%M}.csv"
         reply["Content-Disposition"] = f'attachment; filename="{name}"'
-        reply["Cache-Control"] = "no-store"
         return reply
 
     async def _lines(self, rows: QuerySet[Any]) -> AsyncIterator[bytes]:
@@ -49,7 +48,7 @@ class CsvExport(LargeTable):
         found: Any = rows.order_by(f"-{field}", "-pk").values_list(*columns)
         piece, header = found, [column.replace("__", " ") for column in self.csv_columns]
         yield _csv([header])
-        while read := await database_sync_to_async(list)(piece[:AT_ONCE]):
+        while read := await sync_to_async(list)(piece[:AT_ONCE]):
             yield _csv([[_cell(value) for value in row[2:]] for row in read])
             last_pk, last_time = read[-1][:2]
             older = Q(**{f"{field}__lt": last_time}) | Q(pk__lt=last_pk)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 import pytest
 from django.urls import reverse
@@ -42,7 +43,7 @@ def test_spans_follow_each_other_without_gap_or_overlap():
     parks = [park(one, 0.5, 2), park(one, 1.5, 4), park(one, 4, 4), park(one, 9, None, waited_s=5)]
     found = spans(one, *parks)
     assert (found[0][1], found[-1][2]) == (0, 10)
-    assert all(earlier[2] == later[1] for earlier, later in zip(found, found[1:], strict=False))
+    assert all(earlier[2] == later[1] for earlier, later in pairwise(found))
 
 
 def test_what_goes_on_lasts_until_now():

@@ -105,7 +105,7 @@ def test_a_filter_of_generations_has_its_index_in_the_order_of_the_list(query, d
         {"outcome": "open"},
         {"outcome": "ended"},
         DAY_OF_PARKS,
-    ],  # fmt: skip
+    ],
     ids=lambda query: next(iter(query)),
 )
 def test_a_filter_of_parks_has_its_index_in_the_order_of_the_list(query, admin_client):

@@ -7,7 +7,7 @@ import uuid
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Permission, User
 from django.db import DatabaseError
 
 from inference.auth import create_key
@@ -25,8 +25,9 @@ DONE = {"id_slot": 0, "id": ID, "worker": "w1", "is_held": True}
 
 
 async def key_of(**user: Any) -> dict[str, str]:
-    """The header of a new key whose owner is such a user."""
+    """The header of a new key whose owner is such a user, and may change generations."""
     owner = await User.objects.acreate(username="ada", **user)
+    await owner.user_permissions.aadd(await Permission.objects.aget(codename="change_generation"))
     return {"Authorization": f"Bearer {await asyncio.to_thread(create_key, 'laptop', owner)}"}
 
 
@@ -83,6 +84,15 @@ async def test_a_key_whose_owner_is_not_staff_may_not(user):
     client = await fetch("POST", PARK, {}, **await key_of(**user))
     assert (client.status, client.json["error"]["type"]) == (403, "permission_error")
     assert "staff" in client.json["error"]["message"]
+    assert await no_command_was_sent()
+
+
+async def test_a_key_whose_owner_may_only_look_may_not():
+    await show()
+    owner = await User.objects.acreate(username="ada", is_staff=True)
+    key = await asyncio.to_thread(create_key, "laptop", owner)
+    client = await fetch("POST", PARK, {}, Authorization=f"Bearer {key}")
+    assert (client.status, client.json["error"]["type"]) == (403, "permission_error")
     assert await no_command_was_sent()
 
 

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Permission, User
 from django.test import Client
 
 from inference.broker.connect import sync_client
@@ -20,7 +20,10 @@ def grace(db) -> User:
 
 @pytest.fixture
 def staff(db) -> User:
-    return User.objects.create_user("root", is_staff=True)
+    """Who may look at other people's generations and act on them."""
+    user = User.objects.create_user("root", is_staff=True)
+    user.user_permissions.add(Permission.objects.get(codename="change_generation"))
+    return user
 
 
 @pytest.fixture

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import time
 from contextlib import aclosing
 from typing import Any
+from urllib.parse import parse_qs
 
 from channels.generic.websocket import AsyncJsonWebsocketConsumer
 from django.contrib.auth.models import User
 
-from inference.broker import control, occupancy
+from inference.broker import control
 from inference.broker.connect import AWAY
 from inference.http import Header, StreamConsumer
 from inference.models import Generation
 from inference.revocation import Grant, Revoked, as_long_as
 from inference.wire.errors import RequestError
 
-from . import stream
+from . import events, live, stream
 
 GROUP = "occupancy"
 NOT_STAFF = 4403
@@ -31,6 +31,7 @@ class GenerationEvents(StreamConsumer):
     """One generation of one's own chats as server-sent events. Leaving does not end the generation."""
 
     methods = ("GET",)
+    comes_back = True
 
     async def handle(self, body: bytes) -> None:
         user, pk = self.scope["user"], self.scope["url_route"]["kwargs"]["pk"]
@@ -45,10 +46,15 @@ class GenerationEvents(StreamConsumer):
             raise
 
     async def _follow(self, generation: Generation, user: User) -> None:
-        seen = self.headers.get(b"last-event-id", b"")
-        async with aclosing(stream.follow(generation, user, int(seen) if seen.isdigit() else 0)) as chunks:
+        after = events.number(generation.id.hex, self.headers.get(b"last-event-id") or self._given())
+        async with aclosing(stream.follow(generation, user, after)) as chunks:
             async for chunk in chunks:
                 await self.send(chunk)
+
+    def _given(self) -> bytes:
+        """The id in the URL, of a page that follows with a new EventSource: that sends no header at first."""
+        query: bytes = self.scope["query_string"]
+        return parse_qs(query).get(b"after", [b""])[0]
 
     def stream_error(self, error: RequestError) -> bytes:
         return b""  # the stream ends without its last event, so the browser comes again
@@ -58,7 +64,7 @@ class GenerationEvents(StreamConsumer):
 
 
 class Monitor(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
-    """The live picture for staff: {"workers": [snapshot, ...], "now": seconds since the epoch}.
+    """The live picture for staff: `live.picture()`, and once a page has sent {"span": …}, `live.Past`.
 
     A group message only says that there is news; what is sent is read at that moment, however many came.
     """
@@ -70,8 +76,14 @@ class Monitor(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
             await self.close(NOT_STAFF)
             return
         self.news = asyncio.Event()
+        self.past = live.Past()
         await self.channel_layer.group_add(GROUP, self.channel_name)
         self.feed = asyncio.create_task(self._feed(Grant("staff", user.pk)))
+
+    async def receive_json(self, content: Any, **_: Any) -> None:
+        if hasattr(self, "feed") and isinstance(content, dict):
+            self.past.choose(content.get("span"))
+            self.news.set()
 
     async def occupancy_update(self, message: dict[str, Any]) -> None:
         self.news.set()
@@ -88,7 +100,9 @@ class Monitor(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
     async def _tell(self) -> None:
         while True:
             self.news.clear()
-            await self.send_json({"workers": await occupancy.get_all(), "now": time.time()})
+            await self.send(text_data=await live.picture())
+            if past := await self.past.news():
+                await self.send(text_data=past)
             await asyncio.sleep(AT_LEAST_S)
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self.news.wait(), AT_MOST_S - AT_LEAST_S)

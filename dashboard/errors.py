@@ -1,20 +1,13 @@
-"""Errors as pages: those that Django answers without one, and those of a database or a Redis that is away."""
+"""Errors as pages, where Django or a view answers with a status alone."""
 
 from __future__ import annotations
 
-import sys
-
-from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import render
-from django.template.loader import render_to_string
 from django.utils.deprecation import MiddlewareMixin
 
-from inference.broker.connect import AWAY
-
 BARE = (405, 413, 429, 503)  # statuses that views answer with and no page; Django has its own for others
-RETRY_AFTER = "5"  # seconds
 
 
 class ErrorPages(MiddlewareMixin):
@@ -33,12 +26,3 @@ class ErrorPages(MiddlewareMixin):
 
 def _is_for_a_person(request: HttpRequest) -> bool:
     return "text/html" in request.headers.get("Accept", "")
-
-
-def server_error(request: HttpRequest) -> HttpResponse:
-    """What comes of an exception. Nothing of the request is used: it may be what has failed."""
-    if isinstance(sys.exception(), (OperationalError, InterfaceError, *AWAY)):
-        reply = HttpResponse(render_to_string("503.html"), status=503)
-        reply["Retry-After"] = RETRY_AFTER
-        return reply
-    return HttpResponse(render_to_string("500.html"), status=500)

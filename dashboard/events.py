@@ -1,8 +1,9 @@
-"""A generation's events as the chat reads them: server-sent events whose ids are the sequence numbers."""
+"""A generation's events as the chat reads them: server-sent, with ids `<generation>.<sequence number>`."""
 
 from __future__ import annotations
 
 import json
+import re
 import time
 from typing import Any
 
@@ -16,13 +17,20 @@ RETRY = b"retry: 1000\n\n"  # milliseconds after which a browser comes back
 NO_WORKER = "The model is not running. Your message is kept and will be answered when it is back."
 
 
-def encode(kind: str, data: Any, seq: int | None = None) -> bytes:
-    number = "" if seq is None else f"id: {seq}\n"
-    return f"{number}event: {kind}\ndata: {json.dumps(data, ensure_ascii=False)}\n\n".encode()
+def encode(kind: str, data: Any, id: str = "") -> bytes:
+    line = f"id: {id}\n" if id else ""
+    return f"{line}event: {kind}\ndata: {json.dumps(data, ensure_ascii=False)}\n\n".encode()
 
 
-def event(seq: int, event: Event, parked_since: float | None = None) -> bytes:
-    """One event; b"" for a token that shows no text. `parked_since` is of the epoch."""
+def number(generation: str, id: bytes) -> int:
+    """The sequence number in an id; 0, the beginning, for one that is none of this generation's."""
+    found = re.fullmatch(rf"{generation}\.(\d{{1,10}})".encode(), id)
+    return int(found[1]) if found else 0
+
+
+def event(generation: str, seq: int, event: Event, parked_since: float | None = None) -> bytes:
+    """One event of the generation with this id; b"" for a token that shows no text. `parked_since` is of the
+    epoch."""
     match event:
         case Token(text=""):
             return b""
@@ -43,7 +51,7 @@ def event(seq: int, event: Event, parked_since: float | None = None) -> bytes:
             data = {"note": conversation.failure(event.message)}
         case _:
             data = {}
-    return encode(event.kind, data, seq)
+    return encode(event.kind, data, f"{generation}.{seq}")
 
 
 def _ending(event: Finished) -> str:

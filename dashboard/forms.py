@@ -1,5 +1,7 @@
 from django import forms
 
+from inference.messages import HIGHEST, LOWEST
+
 TEXT_LIMIT = 100_000  # characters; what the model can take is for the worker to say
 
 
@@ -20,6 +22,17 @@ class MessageForm(forms.Form):
         return text
 
 
-class ByHandForm(forms.Form):
+class WorkerForm(forms.Form):
+    """What is done with a worker."""
+
     worker = forms.CharField()
+
+
+class ByHandForm(WorkerForm):
+    """What is done with a chat."""
+
     generation = forms.UUIDField()
+
+
+class PriorityForm(ByHandForm):
+    priority = forms.IntegerField(min_value=HIGHEST, max_value=LOWEST)

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from channels.db import database_sync_to_async
 from django.contrib.auth.models import User
+from django.db import DatabaseError
 
 from inference.broker import occupancy
 from inference.broker.hub import hub
@@ -28,14 +29,14 @@ def find(pk: UUID, user: User) -> Generation | None:
 async def follow(generation: Generation, user: User, after: int) -> AsyncGenerator[bytes, None]:
     """What comes after the event number `after`, up to the end. Never silent for longer than KEEPALIVE_S.
 
-    Raises RedisError or OSError while Redis is away.
+    Raises Crowded, and RedisError or OSError while Redis is away.
     """
-    yield events.RETRY
     if generation.is_over:
-        yield events.of_row(generation)
+        yield events.RETRY + events.of_row(generation)
         return
     loop = asyncio.get_running_loop()
     async with hub().follow(generation.id.hex, after) as follower:
+        yield events.RETRY
         told_of_absence = False
         deadline = loop.time()  # the first look is at the log alone
         while True:
@@ -45,13 +46,16 @@ async def follow(generation: Generation, user: User, after: int) -> AsyncGenerat
                 seq, event = found
                 told_of_absence = False
                 since = await _parked_since(generation) if isinstance(event, Preempted) else None
-                if raw := events.event(seq, event, since):
+                if raw := events.event(generation.id.hex, seq, event, since):
                     yield raw
                 if isinstance(event, TERMINAL):
                     return
                 continue
             # Silence. The log may have expired, or never come to be.
-            row = await find(generation.pk, user)
+            try:
+                row = await find(generation.pk, user)
+            except DatabaseError:
+                row = generation  # it is away, and tokens flow without it
             if row is None:
                 return
             if row.is_over:

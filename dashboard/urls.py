@@ -11,6 +11,5 @@ urlpatterns = [
     path("chats/<int:pk>/messages", views.send, name="send"),
     path("generations/<uuid:pk>/stop", views.stop, name="stop"),
     path("monitor/", views.monitor, name="monitor"),
-    path("monitor/park", views.by_hand, {"kind": "park"}, name="park"),
-    path("monitor/unpark", views.by_hand, {"kind": "unpark"}, name="unpark"),
+    *(path(f"monitor/{kind}", views.by_hand, {"kind": kind}, name=kind) for kind in views.FORMS),
 ]

@@ -15,16 +15,30 @@ from django.views.decorators.http import require_GET, require_POST
 
 from inference.auth import Caller
 from inference.broker.connect import AWAY
-from inference.by_hand import act
+from inference.by_hand import Kind, act, may_operate
 from inference.http import RETRY_AFTER
+from inference.messages import HIGHEST, LOWEST
 from inference.models import Chat, Generation, Message
 from inference.wire.errors import RequestError
 from inference.wire.llamacpp import SlotAction
 
 from . import conversation
-from .forms import TEXT_LIMIT, ByHandForm, MessageForm
+from .forms import TEXT_LIMIT, ByHandForm, MessageForm, PriorityForm, WorkerForm
 
 BUSY = "This chat is still being answered. Stop it, or wait until it is done."
+SAY_WHICH = {
+    WorkerForm: "Say which worker.",
+    ByHandForm: "Say which chat: its worker and its generation.",
+    PriorityForm: f"Say which chat, and a priority from {HIGHEST} to {LOWEST}.",
+}
+FORMS: dict[str, type[WorkerForm]] = {  # what each action must be told
+    Kind.PARK: ByHandForm,
+    Kind.UNPARK: ByHandForm,
+    Kind.CANCEL: ByHandForm,
+    Kind.PRIORITISE: PriorityForm,
+    Kind.DRAIN: WorkerForm,
+    Kind.UNDRAIN: WorkerForm,
+}
 
 
 class Request(HttpRequest):
@@ -34,12 +48,9 @@ class Request(HttpRequest):
 
 
 def _error(message: str, status: int) -> JsonResponse:
-    return JsonResponse({"error": message}, status=status)
-
-
-def _refused(refused: conversation.Refused) -> JsonResponse:
-    reply = _error(refused.message, refused.status)
-    reply["Retry-After"] = RETRY_AFTER[refused.status].decode()
+    reply = JsonResponse({"error": message}, status=status)
+    if status in RETRY_AFTER:
+        reply["Retry-After"] = RETRY_AFTER[status].decode()
     return reply
 
 
@@ -85,7 +96,7 @@ def create(request: Request) -> HttpResponse:
     try:
         conversation.begin(chat, request.user, text)
     except conversation.Refused as refused:
-        return _refused(refused)
+        return _error(refused.message, refused.status)
     return JsonResponse({"url": reverse("chat", args=[chat.pk])}, status=201)
 
 
@@ -102,7 +113,7 @@ def send(request: Request, pk: int) -> HttpResponse:
     except conversation.Busy:
         return _error(BUSY, 409)
     except conversation.Refused as refused:
-        return _refused(refused)
+        return _error(refused.message, refused.status)
     turns = [render_to_string("dashboard/message.html", {"message": _dressed(m)}) for m in messages]
     return JsonResponse({"html": "".join(turns)}, status=201)
 
@@ -125,22 +136,24 @@ def stop(request: Request, pk: UUID) -> HttpResponse:
 def monitor(request: Request) -> HttpResponse:
     if not request.user.is_staff:
         raise PermissionDenied
-    return render(request, "dashboard/monitor.html", {"section": "monitor"})
+    context = {"section": "monitor", "may_operate": may_operate(request.user)}
+    return render(request, "dashboard/monitor.html", context)
 
 
 @login_required
 @require_POST
 def by_hand(request: Request, kind: str) -> HttpResponse:
-    """Park a chat and hold it, or release it: `worker` and `generation` of the live picture."""
+    """Do something with a chat or a worker: `worker`, `generation` of the live picture, and `priority`."""
     user = request.user
     if not user.is_staff:
         return _error("This is for staff.", 403)
-    form = ByHandForm(request.POST)
+    form = FORMS[kind](request.POST)
     if not form.is_valid():
-        return _error("Say which chat: its worker and its generation.", 400)
-    action = SlotAction(
-        kind, generation=form.cleaned_data["generation"].hex, worker=form.cleaned_data["worker"]
-    )
+        return _error(SAY_WHICH[FORMS[kind]], 400)
+    found = form.cleaned_data
+    generation = found["generation"].hex if "generation" in found else ""
+    priority = found.get("priority", 0)
+    action = SlotAction(kind, generation=generation, worker=found["worker"], priority=priority)
     try:
         done = act(action, Caller(user.get_username(), user_id=user.pk, is_staff=True))
     except RequestError as error:

@@ -1,8 +1,9 @@
 """The API: generations over HTTP, and what the service tells of itself.
 
-Streams carry SSE comments: notices of parks, and keepalives in every other silence. The request header
-`X-Berth-Notices: off` (or `0`, `false`), or the API key's own setting, turns all of them off, for
-clients that take comments for errors; then a stream is `data:` lines and nothing else.
+Streams carry SSE comments: notices of parks, and keepalives in every other silence; and ids, with which a
+client that lost its connection goes on. The request header `X-Berth-Notices: off` (or `0`, `false`), or the
+API key's own setting, turns all of them off, for clients that take comments for errors; then a stream is
+`data:` lines and nothing else.
 """
 
 from __future__ import annotations
@@ -11,14 +12,15 @@ import time
 import uuid
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.conf import settings
 
-from inference import limits, siblings, stream
-from inference.auth import Caller, authenticate
-from inference.broker import occupancy
+from inference import drain, limits, resume, siblings, stream
+from inference.auth import authenticate
+from inference.broker import occupancy, streams
 from inference.broker.hub import hub
+from inference.broker.streams import Stream
 from inference.http import StreamConsumer
 from inference.messages import Answer, Event, Failed, GenerationRequest, Job, JobKind
 from inference.options import Options
@@ -26,6 +28,7 @@ from inference.revocation import as_long_as
 from inference.wire import llamacpp, openai, status
 from inference.wire.api import Api, Defaults, Encoder
 from inference.wire.errors import RequestError
+from inference.wire.ids import Ids
 from inference.wire.siblings import SiblingsEncoder
 
 Snapshot = dict[str, Any]
@@ -37,7 +40,9 @@ def options() -> Options:
 
 
 def serving(snapshots: list[Snapshot]) -> Snapshot:
-    """The first worker that is ready; raises RequestError (503) if none is."""
+    """The first worker that is ready; raises RequestError (503) if none is, or nothing new is taken here."""
+    if drain.has_begun():
+        raise drain.RESTARTING
     for snapshot in snapshots:
         if snapshot["state"] == "ready":
             return snapshot
@@ -65,9 +70,21 @@ class Work(StreamConsumer):
     dead_after = stream.DEAD_AFTER
 
     def running(
-        self, job: Job, record: dict[str, Any] | None
+        self,
+        job: Job,
+        record: dict[str, Any] | None,
+        kept: Stream | None = None,
+        *,
+        is_resumed: bool = False,
     ) -> AbstractAsyncContextManager[stream.Progress]:
-        return stream.running(job, record, look_every=self.look_every, dead_after=self.dead_after)
+        return stream.running(
+            job,
+            record,
+            kept,
+            is_resumed=is_resumed,
+            look_every=self.look_every,
+            dead_after=self.dead_after,
+        )
 
     async def rest(self, progress: stream.Progress) -> list[Event]:
         """All events up to the last."""
@@ -77,6 +94,18 @@ class Work(StreamConsumer):
             if event is not None:
                 events.append(event)
         return events
+
+
+class _Asked(NamedTuple):
+    """What one request comes to."""
+
+    job: Job
+    record: dict[str, Any]
+    request: GenerationRequest
+    ids: Ids
+    notices: bool  # comments and ids, in a stream
+    kept: Stream | None  # what is kept for who takes the stream up again; None: there is no stream
+    is_resumed: bool  # a stream is taken up again, and nothing is submitted
 
 
 class Generate(Work):
@@ -99,74 +128,88 @@ class Generate(Work):
         usual = usual._replace(priority=caller.priority, longest=caller.longest(usual.longest))
         request = self.api.parse(found, usual)
         caller.check_priority(request.priority)
-        snapshots = await occupancy.get_all()
-        alias = serving(snapshots)["model"]["alias"]
+        digests = resume.digests(caller, self.headers, self.api.name, body)
+        seen = resume.last_seen(self.headers, request)
+        taken_up = await resume.find(seen, digests) if seen else None
+        if taken_up is None or taken_up.is_cancelled:
+            id, snapshots = uuid.uuid4().hex, await occupancy.get_all()
+            model = serving(snapshots)["model"]["alias"]
+            await limits.admit(id, request.n_choices, caller.accounts, snapshots)
+            if taken_up is not None:
+                taken_up = await streams.renew(taken_up, request.n_choices, id)
+        if taken_up is None:
+            made = Stream(*digests, shown_id=id, model=model, created=int(time.time()))
+        else:
+            id, made = taken_up.job_id, taken_up.stream
         job = Job(
-            id=uuid.uuid4().hex,
+            id=id,
             kind="generate",
             body=request.to_dict(),
             reply_to=hub().group,
             owner=caller.name,
             submitted_at=time.time(),
+            goes_on=taken_up is not None and taken_up.is_cancelled,
         )
         record = {
             "api": self.api.name,
-            "model": alias,
+            "model": made.model,
             "stream": request.stream,
             "priority": request.priority,
             "user_id": caller.user_id,
             "key_id": caller.key_id,
         }
-        await limits.admit(job.id, request.n_choices, caller.accounts, snapshots)
-        about: dict[str, Any] = {"id": job.id, "model": alias, "created": int(time.time())}
+        about: dict[str, Any] = {"id": made.shown_id, "model": made.model, "created": made.created}
+        notices = caller.notices and not self._notices_off()
+        ids = Ids(id, request.n_choices, seen.counts if seen else (), shown=notices)
+        kept = made if request.stream else None
+        asked = _Asked(job, record, request, ids, notices, kept, is_resumed=seen is not None)
         async with as_long_as(caller.grant):
             if request.n_choices > 1:
-                several = SiblingsEncoder(self.api, request, found, **about)
-                await self._run_siblings(job, record, several, request, caller)
+                await self._run_siblings(asked, SiblingsEncoder(self.api, request, found, **about))
             else:
-                await self._run(job, record, self.api.encoder(request, found, **about), request, caller)
+                await self._run(asked, self.api.encoder(request, found, **about))
+        if request.stream and not self.is_open:
+            await self._nothing_left(ids)
 
-    async def _run(
-        self,
-        job: Job,
-        record: dict[str, Any],
-        encoder: Encoder,
-        request: GenerationRequest,
-        caller: Caller,
-    ) -> None:
+    async def _run(self, asked: _Asked, encoder: Encoder) -> None:
         self.encoder = encoder
-        async with self.running(job, record) as progress:
-            if request.stream:
-                await stream.relay(progress, encoder, self.send, **self._comments(caller))
+        async with self.running(asked.job, asked.record, asked.kept, is_resumed=asked.is_resumed) as progress:
+            if asked.request.stream:
+                await stream.relay(progress, encoder, asked.ids, self.send, **self._comments(asked))
                 return
             events = await self.rest(progress)
         await self.send_json(200, encoder.result(events))
 
-    async def _run_siblings(
-        self,
-        job: Job,
-        record: dict[str, Any],
-        encoder: SiblingsEncoder,
-        request: GenerationRequest,
-        caller: Caller,
-    ) -> None:
+    async def _run_siblings(self, asked: _Asked, encoder: SiblingsEncoder) -> None:
         self.encoder = encoder
-        intervals = {"look_every": self.look_every, "dead_after": self.dead_after}
-        async with siblings.running(job, record, **intervals) as running:
-            if request.stream:
-                await siblings.relay(running, encoder, self.send, **self._comments(caller))
+        async with siblings.running(
+            asked.job,
+            asked.record,
+            asked.kept,
+            is_resumed=asked.is_resumed,
+            look_every=self.look_every,
+            dead_after=self.dead_after,
+        ) as running:
+            if asked.request.stream:
+                await siblings.relay(running, encoder, asked.ids, self.send, **self._comments(asked))
                 return
             events = await running.rest()
         await self.send_json(200, encoder.result(events))
 
-    def _comments(self, caller: Caller) -> dict[str, Any]:
-        """How a stream is relayed to this caller."""
+    async def _nothing_left(self, ids: Ids) -> None:
+        """To a client that has everything: 204, at which one that comes back by itself stops."""
+        if ids.is_behind:
+            raise RequestError(400, "", "Last-Event-ID is beyond the end of its stream.")
+        await self.send_nothing()
+
+    def _comments(self, asked: _Asked) -> dict[str, Any]:
+        """How a stream is relayed to who asked for it."""
         interval = options().sse_ping_interval
         return {
             "arrived": self.arrived,
             "ping_every": interval if interval > 0 else None,
             "parked_every": self.parked_every,
-            "notices": caller.notices and not self._notices_off(),
+            "notices": asked.notices,
         }
 
     def _notices_off(self) -> bool:

@@ -12,22 +12,30 @@ from typing import Any
 
 from channels.consumer import AsyncConsumer
 from django.conf import settings
+from django.db import DatabaseError
 
+from inference import drain
 from inference.address import of_scope
 from inference.broker.connect import AWAY
 from inference.broker.control import GIVE_UP_S
+from inference.broker.hub import Crowded
 from inference.tasks import end
 from inference.wire.errors import RequestError
 from inference.wire.openai import error_body
 
 logger = logging.getLogger(__name__)
 
+MAX_BODY: int = settings.BERTH.max_body << 20  # bytes
 RETRY_AFTER = {429: b"2", 503: b"5"}  # seconds
 JSON = b"application/json; charset=utf-8"
 EVENT_STREAM = (
     (b"content-type", b"text/event-stream; charset=utf-8"),
     (b"cache-control", b"no-cache"),
     (b"x-accel-buffering", b"no"),
+)
+SAFE = (  # an answer is data, never a page
+    (b"x-content-type-options", b"nosniff"),
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
 )
 
 Header = tuple[bytes, bytes]
@@ -42,6 +50,7 @@ class StreamConsumer(AsyncConsumer, ABC):  # type: ignore[misc]
     """
 
     methods: tuple[str, ...] = ("POST",)
+    comes_back = False  # its client comes again by itself when the server has restarted
     scope: dict[str, Any]
 
     @abstractmethod
@@ -62,6 +71,8 @@ class StreamConsumer(AsyncConsumer, ABC):  # type: ignore[misc]
         self.arrived = asyncio.get_running_loop().time()
         self.headers: dict[bytes, bytes] = {name.lower(): value for name, value in scope["headers"]}
         self.is_open = False
+        if self.comes_back:
+            drain.do_not_wait_for(asyncio.current_task())
         tasks: list[asyncio.Task[Any]] = []
         try:
             body = await self._body(receive)
@@ -69,20 +80,23 @@ class StreamConsumer(AsyncConsumer, ABC):  # type: ignore[misc]
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         except ClientLeft:
             pass
+        except asyncio.CancelledError:
+            if not drain.has_begun():
+                raise
+            await self._cut_off()
         finally:
             await end(tasks, 2 * GIVE_UP_S)  # a second cancellation would cut the first one's work short
 
     async def _body(self, receive: Callable[[], Awaitable[Message]]) -> bytes | None:
-        """The whole body; None when it is longer than `--max-body` allows."""
+        """The whole body; None when it is longer than MAX_BODY."""
         parts, size = [], 0
-        most = settings.BERTH.max_body << 20
         while True:
             message = await receive()
             if message["type"] == "http.disconnect":
                 raise ClientLeft
             parts.append(message.get("body", b""))
             size += len(parts[-1])
-            if size > most:
+            if size > MAX_BODY:
                 return None
             if not message.get("more_body"):
                 return b"".join(parts)
@@ -99,19 +113,30 @@ class StreamConsumer(AsyncConsumer, ABC):  # type: ignore[misc]
                 )
                 await self.send_error(error, [(b"allow", allow)])
             elif body is None:
-                raise RequestError(413, "", f"The request body is larger than {settings.BERTH.max_body} MiB.")
+                raise RequestError(413, "", f"The request body is larger than {MAX_BODY >> 20} MiB.")
             else:
                 await self.handle(body)
         except RequestError as error:
             await self.send_error(error)
-        except AWAY:
-            logger.exception("Redis failed %s", self.scope["path"])
+        except AWAY as error:
+            logger.warning("Redis failed %s: %s", self.scope["path"], error)
             await self.send_error(
                 RequestError(503, "", "The queue of requests can't be reached. Try again soon.")
             )
+        except DatabaseError as error:
+            logger.warning("The database failed %s: %s", self.scope["path"], error)
+            await self.send_error(RequestError(503, "", "The database can't be reached. Try again soon."))
+        except Crowded:
+            await self.send_error(RequestError(429, "", "Too many follow this answer already."))
         except Exception:
             logger.exception("%s failed", self.scope["path"])
             await self.send_error(RequestError(500, "", "Something broke here; it was not your request."))
+        if self.is_open:
+            await self._send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _cut_off(self) -> None:
+        """The process ends, and this is still open."""
+        await self.send_error(drain.CUT_OFF if self.is_open else drain.RESTARTING)
         if self.is_open:
             await self._send({"type": "http.response.body", "body": b"", "more_body": False})
 
@@ -125,7 +150,7 @@ class StreamConsumer(AsyncConsumer, ABC):  # type: ignore[misc]
     def json(self, body: bytes) -> Any:
         """The body as JSON, whatever its content type says; raises RequestError (400)."""
         try:
-            return json.loads(body.decode())
+            return json.loads(body.decode(), parse_constant=_no_number)
         except UnicodeDecodeError:
             raise RequestError(400, "", "The request body is not UTF-8.") from None
         except RecursionError:
@@ -146,6 +171,11 @@ class StreamConsumer(AsyncConsumer, ABC):  # type: ignore[misc]
         await self._start(status, [(b"content-type", content_type), (b"content-length", length), *headers])
         body = b"" if self.scope["method"] == "HEAD" else data
         await self._send({"type": "http.response.body", "body": body, "more_body": False})
+
+    async def send_nothing(self) -> None:
+        """204, the whole answer."""
+        await self._start(204, [])
+        await self._send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def send_error(self, error: RequestError, headers: Iterable[Header] = ()) -> None:
         """An error as the whole answer, or, in an open stream, what `stream_error` makes of it."""
@@ -176,8 +206,8 @@ class StreamConsumer(AsyncConsumer, ABC):  # type: ignore[misc]
     # --- cross-origin -----------------------------------------------------------------------------
 
     async def _start(self, status: int, headers: Iterable[Header]) -> None:
-        message = {"type": "http.response.start", "status": status, "headers": [*headers, *self._cors()]}
-        await self._send(message)
+        headers = [*headers, *SAFE, *self._cors()]
+        await self._send({"type": "http.response.start", "status": status, "headers": headers})
 
     def _cors(self) -> list[Header]:
         """Pages of other origins may call the API: it is opened by a key, never by a cookie."""
@@ -191,6 +221,10 @@ class StreamConsumer(AsyncConsumer, ABC):  # type: ignore[misc]
             allowed[1] = (b"access-control-allow-headers", wanted)  # * does not cover Authorization
         await self._start(204, [*allowed, (b"access-control-max-age", b"86400")])
         await self._send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+def _no_number(name: str) -> None:
+    raise ValueError(f"{name} is no number of JSON")
 
 
 class ClientLeft(Exception):

@@ -127,6 +127,7 @@ class Job:
     reply_to: str  # the channel group of the web process that asked; "" when nobody listens
     owner: str = ""  # a name for operators: user or API key, never text
     submitted_at: float = 0.0  # seconds since the epoch
+    goes_on: bool = False  # its logs hold a part of it, which was cancelled
 
     def generations(self) -> list[str]:
         """The ids of its generations; its own id where it is no generation."""
@@ -174,7 +175,8 @@ class Token:
 class Preempted:
     kind: ClassVar[str] = "preempted"
     slot: int  # -1: it had none yet
-    cause: str  # pressure, admission, rotation, priority, hand, forced, or decode: no cells were found
+    # pressure, admission, rotation, priority, hand, forced, decode: no cells were found, or worker: it died
+    cause: str
     cells: int
     bytes: int  # of host RAM taken
     method: str = "swap"  # or "recompute": the cells were dropped and will be computed again
@@ -185,6 +187,7 @@ class Resumed:
     kind: ClassVar[str] = "resumed"
     slot: int
     waited: float  # seconds
+    method: str = ""  # how its state came back, which can be another way than its park promised
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +195,14 @@ class Released:
     """It was held by hand, and waits for its turn to be resumed."""
 
     kind: ClassVar[str] = "released"
+
+
+@dataclass(frozen=True, slots=True)
+class Prioritised:
+    """An operator has changed what goes first."""
+
+    kind: ClassVar[str] = "prioritised"
+    priority: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,10 +272,22 @@ class Answer:
     data: dict[str, Any]
 
 
-Event = Accepted | Started | Token | Preempted | Released | Resumed | Finished | Failed | Answer
+Event = Accepted | Started | Token | Preempted | Released | Resumed | Prioritised | Finished | Failed | Answer
 TERMINAL = (Finished, Failed, Answer)
 _TYPES: dict[str, type[Any]] = {
-    c.kind: c for c in (Accepted, Started, Token, Preempted, Released, Resumed, Finished, Failed, Answer)
+    c.kind: c
+    for c in (
+        Accepted,
+        Started,
+        Token,
+        Preempted,
+        Released,
+        Resumed,
+        Prioritised,
+        Finished,
+        Failed,
+        Answer,
+    )
 }
 
 

@@ -324,6 +324,8 @@ class Preemption(models.Model):
         HAND = "hand"
         ROTATION = "rotation"
         PRIORITY = "priority"
+        WORKER = "worker"
+        CLIENT = "client"
 
     class Kind(models.TextChoices):
         SWAP = "swap"
@@ -359,12 +361,16 @@ class Preemption(models.Model):
 
 
 class OperatorAction(models.Model):
-    """What a person with staff rights did to somebody's generation. It outlives all the rows it names."""
+    """What a person with staff rights did to somebody's generation, or to a worker. It outlives all the rows
+    it names."""
 
     class Kind(models.TextChoices):
         PARK = "park", "Park and hold"
         UNPARK = "unpark", "Release"
         CANCEL = "cancel", "Cancel"
+        PRIORITISE = "prioritise", "Change of priority"
+        DRAIN = "drain", "Drain"
+        UNDRAIN = "undrain", "End of draining"
 
     kind = models.CharField("action", max_length=16, choices=Kind)
     by = models.CharField(max_length=200, blank=True, help_text="The user's or the key's name at that time.")
@@ -375,9 +381,10 @@ class OperatorAction(models.Model):
         ApiKey, on_delete=models.SET_NULL, null=True, blank=True, related_name="+", verbose_name="API key"
     )
     # No foreign key: the generation's row can come later than this one.
-    generation = models.UUIDField(editable=False)
-    slot = models.IntegerField()
+    generation = models.UUIDField(null=True, editable=False)  # None: it was done to the worker
+    slot = models.IntegerField(default=-1, help_text="-1: it had none.")
     worker = models.CharField(max_length=100)
+    detail = models.CharField(max_length=100, blank=True)
     created_at = models.DateTimeField("when", default=timezone.now, editable=False)
 
     class Meta:
@@ -389,4 +396,4 @@ class OperatorAction(models.Model):
         )
 
     def __str__(self) -> str:
-        return f"{self.get_kind_display()} of {self.generation.hex[:8]}"
+        return f"{self.get_kind_display()} of {self.generation.hex[:8] if self.generation else self.worker}"

@@ -66,6 +66,9 @@ class Options:
     cache_type_v: str = "f16"
     exact: bool = False
     allow_anonymous: bool = False
+    drain: float = 2.0  # seconds
+    send_timeout: float = 60.0  # seconds; 0: never
+    max_followers: int = 100
     max_body: int = 16  # MiB of a request's body
     max_choices: int = 128  # of one request: its prompts times `n`
     max_output: int = -1  # tokens of an answer; -1: up to the context
@@ -74,6 +77,7 @@ class Options:
     max_per_user: int = 1000  # of a person, those of his keys included
     max_per_address: int = 1000  # of one address, without a key
     log_lifetime: int = 86_400  # seconds, from a log's first event and again from its last
+    tls_proxy: bool = False
 
     @property
     def longest(self) -> int:
@@ -298,6 +302,12 @@ FLAGS = (
          "the text does not depend on what else runs (more memory, fewer tokens per second)"),
     Flag("preempt_every", "--preempt-every", "LLAMA_SERVER_PREEMPT_EVERY", _whole(0, 2**31 - 1), "N",
          "for tests: park each chat every N of its tokens (default: 0, never)"),
+    Flag("drain", "--drain", "BERTH_DRAIN", _from_zero("at once"), "SECONDS",
+         "how long open streams may go on when the web process is told to end (default: 2)"),
+    Flag("send_timeout", "--send-timeout", "BERTH_SEND_TIMEOUT", _from_zero("never"), "SECONDS",
+         "a client that takes nothing of what waits for it is cut off after so long (default: 60; 0: never)"),
+    Flag("max_followers", "--max-followers", "BERTH_MAX_FOLLOWERS", _whole(1, 2**31 - 1), "N",
+         "readers of one answer in one web process, at most (default: 100)"),
     Flag("allow_anonymous", "--allow-anonymous", "", _boolean, "",
          "serve without a key even where others can reach the server"),
     Flag("max_body", "--max-body", "LLAMA_ARG_MAX_BODY", _whole(1, 1024), "MIB",
@@ -318,6 +328,8 @@ FLAGS = (
     Flag("log_lifetime", "--log-lifetime", "LLAMA_ARG_LOG_LIFETIME", _whole(3600, 2**31 - 1), "SECONDS",
          "how long Redis keeps a generation's events: from the first and again from the last, or until 10 "
          "minutes after the database has the answer (default: 86400)"),
+    Flag("tls_proxy", "--tls-proxy", "BERTH_TLS_PROXY", _boolean, "",
+         "a proxy in front ends TLS and sets X-Forwarded-Proto: pages and cookies go over https alone"),
 )  # fmt: skip
 
 

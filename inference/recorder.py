@@ -279,9 +279,9 @@ def _preempted(life: Life, data: Data, at: datetime) -> bool:
         return False
     # A resume that was written before its park stands there without a cause.
     early = [p for p in life.parks if not p.cause and p.resumed_at and p.resumed_at >= at]
-    park = min(early, key=_resumption, default=None) or Preemption(generation=life.generation)
+    park = min(early, key=_resumption, default=None) or Preemption(generation=life.generation, kind="")
     park.slot, park.cells, park.bytes, park.parked_at = data["slot"], data["cells"], data["bytes"], at
-    park.cause, park.kind = data["cause"], data["method"]
+    park.cause, park.kind = data["cause"], park.kind or data["method"]
     life.note(park)
     return True
 
@@ -293,11 +293,18 @@ def _resumed(life: Life, data: Data, at: datetime) -> bool:
     park = min(waiting, key=lambda p: p.parked_at, default=None)
     if park is None:
         begun = at - timedelta(seconds=data["waited"])
-        park = Preemption(generation=life.generation, slot=data["slot"], parked_at=begun)
+        park = Preemption(generation=life.generation, slot=data["slot"], parked_at=begun, kind="")
     park.resumed_at, park.waited_s = at, data["waited"]
+    park.kind = data.get("method") or park.kind
     life.note(park)
     life.generation.started_at = life.generation.started_at or at
     return True
+
+
+def _prioritised(life: Life, data: Data, at: datetime) -> bool:
+    before = life.generation.priority
+    life.generation.priority = data["priority"]
+    return life.generation.priority != before
 
 
 def _resumption(park: Preemption) -> datetime:
@@ -338,6 +345,7 @@ _APPLY: dict[str, Callable[[Life, Data, datetime], bool]] = {
     "started": _started,
     "preempted": _preempted,
     "resumed": _resumed,
+    "prioritised": _prioritised,
     "finished": _finished,
     "failed": _failed,
 }

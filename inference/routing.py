@@ -18,10 +18,11 @@ _PATHS = {
     service.Slots: ("slots",),
     service.Props: ("props",),
     service.Metrics: ("metrics",),
+    service.OpenApi: ("openapi.json",),
 }
 
 http_urlpatterns: list[URLPattern] = [
     *(path(route, consumer.as_asgi()) for consumer, routes in _PATHS.items() for route in routes),
     path("slots/<str:slot>", service.Slot.as_asgi()),
-    re_path(r"^v1/", service.Unknown.as_asgi()),
+    re_path(r"^(?:v1|slots)(?:/|$)", service.Unknown.as_asgi()),
 ]

@@ -11,13 +11,14 @@ from typing import Any
 
 from channels.db import database_sync_to_async
 
-from inference import by_hand
+from inference import by_hand, drain
 from inference.auth import authenticate
 from inference.broker import occupancy
 from inference.broker.connect import AWAY
 from inference.consumers import defaults, options
 from inference.http import StreamConsumer
-from inference.wire import llamacpp, metrics, openai, status
+from inference.options import VERSION
+from inference.wire import llamacpp, metrics, openai, openapi, status
 from inference.wire.errors import RequestError
 
 
@@ -46,6 +47,8 @@ class Health(Info):
     is_public = True
 
     async def tell(self) -> None:
+        if drain.has_begun():
+            raise drain.RESTARTING
         try:
             snapshots = await occupancy.get_all()
         except AWAY:
@@ -116,8 +119,20 @@ class Metrics(Info):
         await self.send_whole(200, data, metrics.CONTENT_TYPE.encode())
 
 
+class OpenApi(Info):
+    """GET /openapi.json"""
+
+    is_public = True
+
+    def error_body(self, error: RequestError) -> dict[str, Any]:
+        return openai.error_body(error)
+
+    async def tell(self) -> None:
+        await self.send_json(200, openapi.document(VERSION))
+
+
 class Unknown(Info):
-    """Any other path under /v1/"""
+    """Any other path under /v1/ or /slots/"""
 
     methods = ("GET", "POST", "PUT", "PATCH", "DELETE")
     is_public = True

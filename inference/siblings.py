@@ -8,14 +8,25 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
-from inference.broker import control, jobs
+from inference.broker import jobs
 from inference.broker.connect import AWAY
-from inference.broker.hub import hub
+from inference.broker.hub import MAX_QUEUED, hub
+from inference.broker.streams import Stream
 from inference.messages import TERMINAL, Accepted, Event, Failed, Job, Preempted, Resumed
-from inference.stream import DEAD_AFTER, LOOK_EVERY, PARKED_EVERY, Progress
-from inference.tasks import end
+from inference.stream import (
+    CANCELLED,
+    DEAD_AFTER,
+    LOOK_EVERY,
+    MOST_AT_ONCE,
+    PARKED_EVERY,
+    Progress,
+    is_cancelled,
+    submitted,
+)
+from inference.tasks import end, heed
 from inference.wire import sse
 from inference.wire.errors import RequestError
+from inference.wire.ids import Ids
 from inference.wire.siblings import SiblingsEncoder, failure_of
 
 logger = logging.getLogger(__name__)
@@ -26,10 +37,12 @@ MAX_WAITING = 1000  # events of all siblings that a slow reader has not taken; t
 class Siblings:
     """Follows the generations of one job, and knows the state of the whole."""
 
-    def __init__(self, job: Job, record: dict[str, Any], progress: Sequence[Progress]) -> None:
+    def __init__(
+        self, job: Job, record: dict[str, Any], progress: Sequence[Progress], are_recorded: bool = False
+    ) -> None:
         self.is_accepted = False
         self._job, self._record, self._progress = job, record, progress
-        self._are_recorded = False
+        self._are_recorded = are_recorded
         self._error: Exception | None = None
         self._going = set(range(len(progress)))
         self._parked: set[int] = set()
@@ -58,6 +71,7 @@ class Siblings:
         Raises RequestError when the worker refuses the request, or when none has lived for some time.
         """
         found = None
+        heed()
         if self._error is None:
             try:
                 async with asyncio.timeout_at(None if deadline == float("inf") else deadline):
@@ -130,32 +144,27 @@ class Siblings:
 
 @asynccontextmanager
 async def running(
-    job: Job, record: dict[str, Any], *, look_every: float = LOOK_EVERY, dead_after: float = DEAD_AFTER
+    job: Job,
+    record: dict[str, Any],
+    kept: Stream | None = None,
+    *,
+    is_resumed: bool = False,
+    look_every: float = LOOK_EVERY,
+    dead_after: float = DEAD_AFTER,
 ) -> AsyncIterator[Siblings]:
-    """Submit a job and follow its generations; leaving before the last one's end cancels all of them.
-
-    Raises RedisError or OSError while Redis is away.
-    """
+    """`stream.running` for siblings; leaving before the last one's end cancels all of them."""
     async with AsyncExitStack() as followers:
-        progress = [
-            Progress(
-                await followers.enter_async_context(hub().follow(id, fresh=True)), look_every, dead_after
-            )
-            for id in job.generations()
-        ]
-        siblings = Siblings(job, record, progress)
-        try:
-            await jobs.submit(job, record)
-        except asyncio.CancelledError:
-            await control.cancel(job.id)
-            raise
-        tasks = [asyncio.create_task(siblings.follow(index)) for index in range(len(progress))]
-        try:
-            yield siblings
-        finally:
+        ids, progress = job.generations(), []
+        for id in ids:
+            follower = hub().follow(id, fresh=not is_resumed, max_queued=max(16, MAX_QUEUED // len(ids)))
+            progress.append(Progress(await followers.enter_async_context(follower), look_every, dead_after))
+        siblings = Siblings(job, record, progress, are_recorded=is_resumed and not job.goes_on)
+        async with submitted(job, record, kept, is_resumed, lambda: siblings.is_over) as entry:
+            for one in progress:
+                one.entry = entry
+            tasks = [asyncio.create_task(siblings.follow(index)) for index in range(len(progress))]
             try:
-                if not siblings.is_over:
-                    await control.cancel(job.id)
+                yield siblings
             finally:
                 await end(tasks)
 
@@ -163,6 +172,7 @@ async def running(
 async def relay(
     siblings: Siblings,
     encoder: SiblingsEncoder,
+    ids: Ids,
     send: Callable[[bytes], Awaitable[None]],
     *,
     arrived: float,
@@ -181,11 +191,15 @@ async def relay(
         found = await siblings.next(due)
         data = b""
         while found is not None:  # what has come together goes out together
+            if is_cancelled(found[1]):
+                if data:
+                    await send(data)
+                raise CANCELLED
             if notices or not isinstance(found[1], Preempted | Resumed):
-                data += encoder.event(*found)
-            found = siblings.ready()
+                data += ids(encoder.event(*found), found[0])
+            found = siblings.ready() if len(data) < MOST_AT_ONCE else None
         if siblings.is_over:
-            data += encoder.closing()
+            data += ids(encoder.closing())
         elif not data and loop.time() >= due:
             data = sse.keepalive(siblings.state)
         if data:

@@ -7,18 +7,41 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
-from inference.broker import control, jobs, occupancy
+from inference import drain
+from inference.broker import control, jobs, occupancy, streams
 from inference.broker.connect import AWAY
 from inference.broker.hub import Follower, hub
-from inference.messages import TERMINAL, Accepted, Event, Failed, Job, Preempted, Resumed, Started, Token
+from inference.broker.streams import Stream
+from inference.messages import (
+    TERMINAL,
+    Accepted,
+    Event,
+    Failed,
+    Finished,
+    Job,
+    Preempted,
+    Resumed,
+    Started,
+    Token,
+)
 from inference.wire import sse
 from inference.wire.api import Encoder
 from inference.wire.errors import RequestError
+from inference.wire.ids import Ids
 
 PARKED_EVERY = 2.0  # seconds between two keepalives of a parked stream, whatever the ping interval
 LOOK_EVERY = 2.0  # seconds of silence after which the log and the workers are looked at
-DEAD_AFTER = 10.0  # seconds without any live worker
+DEAD_AFTER = 60.0  # seconds without any live worker: one that died loads its model again first
+LOST_AFTER = 30.0  # seconds in which a generation is neither in the queue nor at a live worker
+MOST_AT_ONCE = 64 << 10  # bytes of one message to a client, about; what has come besides follows
 WORKER_DIED = RequestError(503, "", "The worker died while it ran this request. Send it again.")
+CANCELLED = RequestError(
+    503,
+    "",
+    "The generation was cancelled, as when an earlier connection of its client is closed. Repeat the request "
+    "with Last-Event-ID, the id of the last event that came, and it goes on.",
+)
+LOST = RequestError(503, "", "The request was lost when Redis was restarted. Send it again.")
 
 
 class Progress:
@@ -26,22 +49,24 @@ class Progress:
 
     def __init__(self, follower: Follower, look_every: float, dead_after: float) -> None:
         self.state = "submitted"
+        self.entry: str | None = None  # its job's in the queue, if that is known
         self._follower = follower
         self._look_every = look_every
         self._dead_after = dead_after
         self._dead_since: float | None = None
+        self._lost_since: float | None = None
         self._before_park = "queued"
         self.is_over = False
 
     async def next(self, deadline: float) -> Event | None:
         """The next event, or None at `deadline` or after a silence in which nothing was wrong.
 
-        Raises RequestError (503) when no worker has lived for some time.
+        Raises RequestError (503) when no worker has lived for some time, or none has the generation.
         """
         loop = asyncio.get_running_loop()
         found = await self._follower.next(min(deadline, loop.time() + self._look_every))
         if found is not None:
-            self._dead_since = None
+            self._dead_since = self._lost_since = None
             self._note(found[1])
             return found[1]
         await self._look()
@@ -74,46 +99,88 @@ class Progress:
         now = asyncio.get_running_loop().time()
         try:
             async with asyncio.timeout(1):  # a Redis that hangs must not silence the keepalives
-                alive = await occupancy.any_alive()
+                workers = await occupancy.overview()
+                is_known = self._follower.id in workers.generations
+                if workers.alive and not is_known and self.entry is not None:
+                    is_known = await jobs.is_in_queue(self.entry)
         except AWAY:
             return  # nothing is known of the workers
-        if alive:
-            self._dead_since = None
-        elif self._dead_since is None:
-            self._dead_since = now
-        elif now - self._dead_since > self._dead_after:
-            raise WORKER_DIED
+        if not workers.alive:
+            self._lost_since = None
+            self._dead_since = self._dead_since or now
+            if now - self._dead_since > self._dead_after:
+                raise WORKER_DIED
+            return
+        self._dead_since = None
+        self._lost_since = None if is_known else self._lost_since or now
+        if self._lost_since is not None and now - self._lost_since > LOST_AFTER:
+            raise LOST
 
 
 @asynccontextmanager
 async def running(
     job: Job,
     record: dict[str, Any] | None,
+    kept: Stream | None = None,
     *,
+    is_resumed: bool = False,
     look_every: float = LOOK_EVERY,
     dead_after: float = DEAD_AFTER,
 ) -> AsyncIterator[Progress]:
     """Submit a job and follow it; leaving before its last event, for whatever reason, cancels it.
 
-    Raises RedisError or OSError while Redis is away.
+    `kept`: its stream can be taken up again. `is_resumed`: it is taken up here, from its first event on, and
+    nothing is submitted, unless the job is to go on. Raises Crowded, and RedisError or OSError while Redis
+    is away.
     """
-    async with hub().follow(job.id, fresh=True) as follower:
+    async with hub().follow(job.id, fresh=not is_resumed) as follower:
         progress = Progress(follower, look_every, dead_after)
-        try:
-            await jobs.submit(job, record)
-        except asyncio.CancelledError:
-            await control.cancel(job.id)
-            raise
-        try:
+        async with submitted(job, record, kept, is_resumed, lambda: progress.is_over) as progress.entry:
             yield progress
-        finally:
-            if not progress.is_over:
-                await control.cancel(job.id)
+
+
+@asynccontextmanager
+async def submitted(
+    job: Job,
+    record: dict[str, Any] | None,
+    kept: Stream | None,
+    is_resumed: bool,
+    is_over: Callable[[], bool],
+) -> AsyncIterator[str | None]:
+    """The part of `running` that does not follow: gives the job's entry in the queue, if it is known."""
+    reader = streams.new_reader()
+
+    async def leave() -> None:
+        if kept is None:
+            await control.cancel(job.id)
+        elif not drain.is_over():  # else whoever comes back goes on, and the workers wait for that
+            await streams.leave(job.id, reader)
+
+    entry = None
+    try:
+        if is_resumed and not job.goes_on:
+            await streams.take(job.id, reader, job.reply_to)
+        else:
+            entry = await jobs.submit(job, record, kept, reader)
+    except asyncio.CancelledError:
+        await leave()
+        raise
+    try:
+        yield entry
+    finally:
+        if not is_over():
+            await leave()
+
+
+def is_cancelled(event: Event) -> bool:
+    """Whether its generation was cancelled: not by its reader, who is still here."""
+    return isinstance(event, Finished) and event.stop_type == "cancelled"
 
 
 async def relay(
     progress: Progress,
     encoder: Encoder,
+    ids: Ids,
     send: Callable[[bytes], Awaitable[None]],
     *,
     arrived: float,
@@ -121,15 +188,16 @@ async def relay(
     parked_every: float = PARKED_EVERY,
     notices: bool = True,
 ) -> Event:
-    """Send everything that the client is to hear, up to the last event, which is returned.
+    """Send everything that the client is to hear and does not have, up to the last event, which is returned.
 
     A comment is due a fixed time after the last bytes (`arrived`, of `loop.time()`, counts as such), and
     nothing but bytes moves that. None is sent before the request is accepted, so that a refusal can still
     be a plain error. `ping_every` None: only a parked stream has keepalives. `notices` False: no comments
-    of any kind. A Failed that comes before any byte raises its RequestError instead.
+    of any kind. A Failed that comes before any byte raises its RequestError instead; a cancellation raises
+    one (503) after what came before it.
     """
     loop = asyncio.get_running_loop()
-    last_sent, is_silent = arrived, True
+    last_sent, is_silent = arrived, not ids.is_resumed
     while True:
         every = parked_every if progress.state == "parked" else ping_every
         wanted = notices and every is not None and progress.state != "submitted"
@@ -139,11 +207,15 @@ async def relay(
         while event is not None:  # what has come together goes out together
             if isinstance(event, Failed) and is_silent and not data:
                 raise RequestError.from_failed(event)
+            if is_cancelled(event):
+                if data:
+                    await send(data)
+                raise CANCELLED
             if notices or not isinstance(event, Preempted | Resumed):
-                data += encoder.event(event)
+                data += ids(encoder.event(event))
             if isinstance(event, TERMINAL):
                 break
-            event = progress.ready()
+            event = progress.ready() if len(data) < MOST_AT_ONCE else None
         if not data and event is None and loop.time() >= due:
             data = sse.keepalive(progress.state)
         if data:

@@ -18,3 +18,11 @@ async def end(tasks: Collection[asyncio.Task[Any]], again_s: float = 0.5) -> Non
         for task in pending:
             task.cancel()
         _, pending = await asyncio.wait(pending, timeout=again_s)
+
+
+def heed() -> None:
+    """Raise the cancellation of the running task that something it awaited has swallowed (see `end`): before
+    a wait for what may never come."""
+    task = asyncio.current_task()
+    if task is not None and task.cancelling():
+        raise asyncio.CancelledError

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
+import socket
 from pathlib import Path
 
 import dj_database_url
@@ -30,15 +32,39 @@ def _secret_key() -> str:
 
 SECRET_KEY = os.environ.get("SECRET_KEY") or _secret_key()
 DEBUG = os.environ.get("DEBUG", "") == "1"
-ALLOWED_HOSTS = [host for host in os.environ.get("ALLOWED_HOSTS", "").split(",") if host] or (
-    ["localhost", "127.0.0.1", "[::1]", BERTH.host] if BERTH.is_loopback else ["*"]
-)
+
+
+def _own_names() -> list[str]:
+    """The names and addresses under which this machine knows itself. Nothing is sent to find them."""
+    names = {"localhost", "127.0.0.1", "[::1]", BERTH.host}
+    if not BERTH.is_loopback:
+        names.add(socket.gethostname().lower())
+        for family, elsewhere in ((socket.AF_INET, "192.0.2.1"), (socket.AF_INET6, "2001:db8::1")):
+            with contextlib.suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as probe:
+                probe.connect((elsewhere, 9))
+                address = probe.getsockname()[0]
+                names.add(f"[{address}]" if ":" in address else address)
+    return sorted(names)
+
+
+ALLOWED_HOSTS = [h for h in os.environ.get("ALLOWED_HOSTS", "").split(",") if h] or _own_names()
 CSRF_TRUSTED_ORIGINS = [o for o in os.environ.get("CSRF_TRUSTED_ORIGINS", "").split(",") if o]
 # Whose X-Forwarded-For tells who is behind them: addresses and networks.
 TRUSTED_PROXIES = [proxy for proxy in os.environ.get("TRUSTED_PROXIES", "").split(",") if proxy]
 # Cookies are per host, not per port: servers side by side on one host must not sign each other out.
 SESSION_COOKIE_NAME = f"berth_session_{BERTH.port}"
 CSRF_COOKIE_NAME = f"berth_csrf_{BERTH.port}"
+CSRF_COOKIE_HTTPONLY = True  # our scripts read the token in the page
+
+# Behind a proxy that ends TLS nothing works without it.
+SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if BERTH.tls_proxy else None
+SECURE_SSL_REDIRECT = SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = BERTH.tls_proxy
+SECURE_HSTS_SECONDS = 365 * 86400 if BERTH.tls_proxy else 0
+# What `check --deploy` need not say. HSTS speaks for our own host: its subdomains and the browsers' preload
+# list are for the domain's owner to decide. On a loopback address no network is between browser and server.
+SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]
+if BERTH.is_loopback and not BERTH.tls_proxy:
+    SILENCED_SYSTEM_CHECKS += ["security.W004", "security.W008", "security.W012", "security.W016"]
 
 INSTALLED_APPS = [
     "dashboard",  # before the admin, whose index it extends
@@ -52,6 +78,7 @@ INSTALLED_APPS = [
     "inference",
 ]
 MIDDLEWARE = [
+    "project.security.browser_policies",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "dashboard.errors.ErrorPages",
@@ -61,6 +88,7 @@ MIDDLEWARE = [
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "dashboard.unavailable.DatabaseAway",
 ]
 ROOT_URLCONF = "project.urls"
 ASGI_APPLICATION = "project.asgi.application"
@@ -124,6 +152,8 @@ LOGGING = {
     "root": {"handlers": ["console"], "level": "INFO"},
     "loggers": {
         "daphne": {"level": "WARNING"},
+        # It shows a traceback each second while Redis is away, which others say in one line.
+        "channels_redis": {"level": "CRITICAL"},
         # Anybody can send a wrong Host header; it is answered with 400, and is no error of ours.
         "django.security.DisallowedHost": {"level": "CRITICAL"},
     },

@@ -4,8 +4,6 @@ from django.urls import include, path
 
 from dashboard import sign_in
 
-handler500 = "dashboard.errors.server_error"
-
 urlpatterns = [
     path("admin/login/", sign_in.of_admin),
     path("admin/", admin.site.urls),

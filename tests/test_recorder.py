@@ -135,6 +135,13 @@ def test_events_in_any_order_make_the_same_rows(order):
     ]
 
 
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_a_park_is_of_the_kind_in_which_the_state_came_back(order):
+    moves = [told(Preempted(0, "pressure", 30, 4096), 3), told(Resumed(1, 2.0, "recompute"), 5)]
+    write(*LIFE[:3], *(moves[i] for i in order))
+    assert Preemption.objects.get().kind == "recompute"
+
+
 def test_the_second_park_leaves_the_first_as_it_was():
     write(*LIFE[:5], told(Preempted(1, "forced", 40, 8192), 6), LIFE[4])
     assert list(Preemption.objects.order_by("parked_at").values_list("cause", "resumed_at")) == [
@@ -374,10 +381,13 @@ def test_a_batch_that_was_written_but_not_acknowledged_changes_nothing_when_it_c
 
 def test_a_process_has_one_recorder_which_lives_while_redis_is_away(tmp_path):
     program = """
-import django
+import logging, threading, django
 django.setup()
 from inference.recorder import start_thread
+said = threading.Event()
+logging.getLogger("inference.recorder").addFilter(lambda record: said.set() or True)
 first = start_thread()
+said.wait(120)
 first.join(0.5)
 print(first.is_alive(), first.daemon, start_thread() is first)
 """

@@ -23,14 +23,17 @@ ANSWER_S = 5.0  # within which a worker answers: the longest of steps, with a ma
 
 
 class Command(NamedTuple):
-    """`park` (and hold) and `unpark` are for one worker, which answers in the log of the id `reply`."""
+    """One with a `reply` is for one worker, which answers in the log of that id."""
 
-    kind: str  # "cancel", "park", "unpark", or "follow": tell `group` of the events of `id`
+    # "cancel", "park" (and hold), "unpark", "prioritise", "drain", "undrain", "follow": tell `group` of the
+    # events of `id`, or "claim": a worker has left its jobs to the others
+    kind: str
     id: str  # a generation's; "" for the one in `slot`
     group: str = ""
     worker: str = ""
     slot: str = ""
     reply: str = ""
+    priority: str = ""
 
 
 async def cancel(id: str) -> None:
@@ -49,7 +52,20 @@ def cancel_sync(id: str) -> None:
 
 async def follow(id: str, group: str) -> None:
     """Have a generation's events sent to one more channel group. Raises RedisError or OSError."""
-    await _add(async_client(), Command("follow", id, group))
+    await tell(Command("follow", id, group))
+
+
+async def tell(command: Command) -> None:
+    """Give a command that is not answered. Raises RedisError or OSError."""
+    await _add(async_client(), command)
+
+
+async def cancelled() -> set[str]:
+    """The ids that were cancelled in the last ten minutes, but for those of which a worker had to answer: it
+    may have refused. Waits for Redis while it is away."""
+    since = f"{max(0, int(time.time() * 1000) - LOOK_BACK_MS)}-0"
+    found: Any = await patiently(lambda: async_client().xrange(CONTROL, min=since))
+    return {f[b"id"].decode() for _, f in found if f[b"kind"] == b"cancel" and not f[b"reply"]}
 
 
 def ask_sync(command: Command) -> dict[str, Any] | None:

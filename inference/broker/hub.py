@@ -7,6 +7,7 @@ starts late, when it sees a gap, and when its deadline passes in silence.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import uuid
 from collections import deque
@@ -16,16 +17,18 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from channels.layers import get_channel_layer
+from django.conf import settings
 
 from inference.messages import Event, Failed, decode_event, encode_event
+from inference.tasks import heed
 
 from . import control, log
 from .connect import AWAY
 
 logger = logging.getLogger(__name__)
 
-MAX_QUEUED = 10_000  # events of one follower; what comes after them waits in the log
-LOG_BATCH = 1000  # entries read from the log at once
+MAX_QUEUED = 1000  # events of one follower; what comes after them waits in the log
+LOG_BATCH = 500  # entries read from the log at once
 LOG_TIMEOUT_S = 1.0  # a Redis that hangs must not silence the keepalives
 RETRY_S = 0.25  # between two reads of a log while Redis is away
 LOST = Failed(500, "server_error", "part of the answer was lost; send the request again")
@@ -42,6 +45,10 @@ def hub() -> Hub:
     return found
 
 
+class Crowded(Exception):
+    """A generation has as many followers in this process as it may have."""
+
+
 class Hub:
     """Listens to one channel group. `group` is the `reply_to` of this process's jobs."""
 
@@ -51,13 +58,16 @@ class Hub:
         self._listener: asyncio.Task[None] | None = None
         self._starting = asyncio.Lock()
 
-    def follow(self, id: str, after: int = 0, *, fresh: bool = False) -> Follower:
+    def follow(
+        self, id: str, after: int = 0, *, fresh: bool = False, max_queued: int | None = None
+    ) -> Follower:
         """Follow a generation from the event after number `after`: `async with hub().follow(id) as f`.
 
         `fresh`: its job is submitted only inside the block, with this hub's group to reply to.
-        Entering raises RedisError or OSError while Redis is away.
+        `max_queued`: the events that are held for a reader who is slow; the log has the others.
+        Entering raises Crowded, and RedisError or OSError while Redis is away.
         """
-        return Follower(self, id, after, fresh)
+        return Follower(self, id, after, fresh, max_queued or MAX_QUEUED)
 
     async def listen(self) -> None:
         """Be subscribed."""
@@ -80,7 +90,11 @@ class Hub:
                 await asyncio.sleep(RETRY_S)
 
     def add(self, follower: Follower) -> None:
-        self._followers.setdefault(follower.id, set()).add(follower)
+        """Raises Crowded."""
+        followers = self._followers.setdefault(follower.id, set())
+        if len(followers) >= settings.BERTH.max_followers:
+            raise Crowded
+        followers.add(follower)
 
     def discard(self, follower: Follower) -> None:
         followers = self._followers.get(follower.id, set())
@@ -92,8 +106,9 @@ class Hub:
 class Follower:
     """One generation's events, each once and in order."""
 
-    def __init__(self, hub: Hub, id: str, after: int, fresh: bool) -> None:
+    def __init__(self, hub: Hub, id: str, after: int, fresh: bool, max_queued: int) -> None:
         self.id = id
+        self._max_queued = max_queued
         self._hub = hub
         self._fresh = fresh
         self._expected = after + 1  # the next number to be queued
@@ -136,9 +151,16 @@ class Follower:
             answered = await self._read_log()
             if late and not self._queue:
                 return None
+            if late:  # nobody told: perhaps another worker has taken over, who does not know of this follower
+                await self._ask_to_be_told()
             if not answered:
                 await self._wait(min(deadline, loop.time() + RETRY_S))
         return self.ready()
+
+    async def _ask_to_be_told(self) -> None:
+        with contextlib.suppress(*AWAY):
+            async with asyncio.timeout(LOG_TIMEOUT_S):
+                await control.follow(self.id, self._hub.group)
 
     def ready(self) -> tuple[int, Event] | None:
         """The next event and its number if it has come already."""
@@ -154,7 +176,7 @@ class Follower:
             return
         self._heard = max(self._heard, last)
         if known >= 0:
-            room = MAX_QUEUED - len(self._queue)
+            room = self._max_queued - len(self._queue)
             for event in events[known : known + room]:
                 self._queue.append((self._expected, event))
                 self._expected += 1
@@ -162,6 +184,7 @@ class Follower:
 
     async def _wait(self, until: float) -> None:
         """Wait until `until` or until something comes, or shorter: a timer of an earlier wait may end it."""
+        heed()
         loop = asyncio.get_running_loop()
         if self._timer is not None and until < self._timer.when():
             self._timer.cancel()
@@ -196,7 +219,7 @@ class Follower:
         self._unread = len(found) == LOG_BATCH
         missing = heard >= self._expected and not self._unread
         broken = bool(found) and found[-1][0] >= self._expected
-        if (missing or broken) and len(self._queue) < MAX_QUEUED:
+        if (missing or broken) and len(self._queue) < self._max_queued:
             logger.error("Events of generation %s are lost, from number %d on", self.id, self._expected)
             self.push(self._expected, [encode_event(LOST)])
         return True

@@ -10,6 +10,10 @@ JOBS = f"{PREFIX}jobs"  # stream; read by the consumer group of workers
 CONTROL = f"{PREFIX}control"  # stream; read by every worker
 RECORDS = f"{PREFIX}records"  # stream; read by the consumer group of recorders
 WORKERS = f"{PREFIX}workers"  # set of the ids of workers that live or lived
+INCARNATIONS = f"{PREFIX}incarnations"  # hash; the worker's id by the token of each that may publish
+LAST_TOKEN = f"{PREFIX}incarnation"  # counter
+LEASE = f"{PREFIX}lease:"  # with a token: string; there as long as that incarnation is heard of
+SUSPECTS = f"{PREFIX}suspects:"  # with a token: hash; what that incarnation tries again after a death
 ADMITTED = f"{PREFIX}admitted"  # sorted set: job -> the second at which its permit lapses
 PERMITS = f"{PREFIX}permits"  # hash: job -> how many generations, and whose
 IN_FLIGHT = f"{PREFIX}in-flight"  # hash: account -> its generations that are not over
@@ -23,9 +27,24 @@ def event_log(generation: str) -> str:
     return f"{PREFIX}gen:{generation}"
 
 
+def stream(job: str) -> str:
+    """Hash: what a client must show to take up the stream of this job, and who reads it."""
+    return f"{PREFIX}stream:{job}"
+
+
 def snapshot(worker: str) -> str:
     """String; there as long as the worker lives."""
     return f"{PREFIX}worker:{worker}"
+
+
+def ring(worker: str, span: str) -> str:
+    """Hash of a worker's points over this span; the newest takes the place of the oldest."""
+    return f"{PREFIX}points:{span}:{worker}"
+
+
+def lanes(worker: str) -> str:
+    """Stream of the changes in a worker's slots."""
+    return f"{PREFIX}lanes:{worker}"
 
 
 def attempts(digest: str) -> str:

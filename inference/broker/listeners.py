@@ -20,20 +20,26 @@ class Listeners:
     """Belongs to a worker's event loop."""
 
     def __init__(self) -> None:
-        self._groups: dict[str, str] = {}  # of each job
+        self._groups: dict[str, set[str]] = {}  # of each job
         self._looks: Counter[str] = Counter()  # at which a group had no subscriber, one after the other
 
     def add(self, job_id: str, group: str) -> None:
-        """The answer to this job goes to this channel group alone."""
-        self._groups[job_id] = group
+        """The answer to this job goes to this channel group."""
+        self._groups[job_id] = {group}
+
+    def also(self, job_id: str, group: str) -> None:
+        """One more group follows this job; nothing for a job that is to run on without a listener."""
+        if job_id in self._groups:
+            self._groups[job_id].add(group)
 
     def discard(self, job_id: str) -> None:
         self._groups.pop(job_id, None)
 
     async def deserted(self) -> list[str]:
-        """Look once; the jobs whose group has had no subscriber for several looks. Never raises for Redis."""
+        """Look once; the jobs whose groups had no subscriber at several looks. Never raises for Redis."""
         layer: Any = get_channel_layer()
-        channels = {f"{layer.prefix}__group__{group}": group for group in set(self._groups.values())}
+        groups = {group for groups in self._groups.values() for group in groups}
+        channels = {f"{layer.prefix}__group__{group}": group for group in groups}
         if not channels:
             self._looks.clear()
             return []
@@ -44,4 +50,6 @@ class Listeners:
             return []
         silent = {channels[channel.decode()] for channel, subscribers in found if not subscribers}
         self._looks = Counter({group: self._looks[group] + 1 for group in silent})
-        return [id for id, group in self._groups.items() if self._looks[group] >= LOOKS]
+        return [
+            id for id, groups in self._groups.items() if all(self._looks[group] >= LOOKS for group in groups)
+        ]

@@ -1,7 +1,7 @@
 """The event log: one Redis stream a generation. It is the truth; the group message is only fast.
 
-An entry holds the events that were written together. Its id is `<number of the last of them>-0`, so that
-none can be written twice, and reading on from a number is a range of the stream.
+An entry holds the events that were written together, and when. Its id is `<number of the last of them>-0`,
+so that none can be written twice, and reading on from a number is a range of the stream.
 """
 
 from __future__ import annotations
@@ -10,19 +10,20 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from inference.messages import Event, decode_event
+from inference.messages import Event, Finished, decode_event
 from inference.options import Options
 
 from .connect import async_client, entries, sync_client
-from .keys import event_log
+from .keys import event_log, stream
 
 KEEP_S = Options.from_env().log_lifetime  # a log that nobody has written down yet
 KEEP_RECORDED_S = min(600, KEEP_S)  # one whose generation is in the database: for readers that are late
 
 Encoded = list[Any]  # an event as messages.encode_event writes it
 Entry = tuple[int, list[Encoded]]  # events that were written together, and the number of the last
+Dated = tuple[int, Event, float]  # an event, its number, and when it was written, in seconds of the epoch
 
-# What an entry holds in its field `e`.
+# What an entry holds in its field `e`; its field `t` is the time in milliseconds of the epoch.
 encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
@@ -31,6 +32,7 @@ def let_go_sync(ids: Iterable[str]) -> None:
     pipe = sync_client().pipeline(transaction=False)
     for id in ids:
         pipe.expire(event_log(id), KEEP_RECORDED_S)
+        pipe.expire(stream(id), KEEP_RECORDED_S)
     pipe.execute()
 
 
@@ -42,6 +44,17 @@ async def read(id: str, after: int = 0) -> list[tuple[int, Event]]:
 def read_sync(id: str, after: int = 0) -> list[tuple[int, Event]]:
     """`read` for a thread."""
     return list(_events(_entries(sync_client().xrange(event_log(id), min=f"{after + 1}-0")), after))
+
+
+async def history(id: str) -> list[Dated]:
+    """All that is there of a generation. Raises RedisError or OSError."""
+    events: list[Dated] = []
+    found: Any = await async_client().xrange(event_log(id))
+    for raw, fields in found:
+        entry, at = (_number(raw), json.loads(fields[b"e"])), int(fields[b"t"]) / 1000
+        after = events[-1][0] if events else 0
+        events += [(number, event, at) for number, event in _events([entry], after)]
+    return events
 
 
 def wait_sync(id: str, seconds: float) -> Event | None:
@@ -66,6 +79,31 @@ async def last(id: str) -> int:
     """The sequence number of the last event; 0 when there is none."""
     found = await async_client().xrevrange(event_log(id), count=1)
     return _number(found[0][0]) if found else 0
+
+
+def is_cancelled(fields: Any) -> bool:
+    """Whether an entry ends with the event that its generation was cancelled."""
+    kind, data, *_ = json.loads(fields[b"e"])[-1]
+    return bool(kind == Finished.kind and data["stop_type"] == "cancelled")
+
+
+async def copy_uncancelled(id: str, new_id: str) -> None:
+    """Begin a log with all that another holds but its end, if that was a cancellation. Raises RedisError or
+    OSError."""
+    client = async_client()
+    found: Any = await client.xrange(event_log(id))
+    pipe = client.pipeline(transaction=False)
+    before = 0
+    for raw, fields in found:
+        number = _number(raw)
+        if is_cancelled(fields):
+            number -= 1
+            fields[b"e"] = encode(json.loads(fields[b"e"])[:-1])
+        if number > before:
+            pipe.xadd(event_log(new_id), fields, id=f"{number}-0")
+        before = number
+    pipe.expire(event_log(new_id), KEEP_S)
+    await pipe.execute()
 
 
 def _entries(found: Any) -> list[Entry]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 from channels.layers import get_channel_layer
@@ -21,6 +21,8 @@ logger = logging.getLogger(__name__)
 GROUP = "occupancy"
 LIVES_S = 5  # a worker renews its picture each second
 AT_LEAST_S = 0.25  # between two messages to the monitors
+OVERVIEW_S = 0.5
+PLACES = ("slots", "parked", "queue")  # in which a snapshot names generations
 
 SHOW = Script(f"""
 redis.call('SET', KEYS[1], ARGV[2], 'EX', {LIVES_S})
@@ -49,11 +51,40 @@ async def get_all() -> list[Snapshot]:
     return _pictures(await client.mget([snapshot(w.decode()) for w in sorted(workers)])) if workers else []
 
 
-async def any_alive() -> bool:
-    """Whether there is a live worker. Raises RedisError or OSError while Redis is away."""
-    client = async_client()
-    workers: Any = await client.smembers(WORKERS)
-    return bool(workers) and bool(await client.exists(*(snapshot(w.decode()) for w in workers)))
+class Overview(NamedTuple):
+    """Of all live workers."""
+
+    alive: bool  # there is one
+    generations: frozenset[str]  # that they run, have parked or queue
+
+
+async def overview() -> Overview:
+    """At most OVERVIEW_S old: many streams ask for it. Raises RedisError or OSError while Redis is away."""
+    loop = asyncio.get_running_loop()
+    return await (_overviews.get(loop) or _overviews.setdefault(loop, _Overviews())).get()
+
+
+class _Overviews:
+    """One that all who ask in the same moment share."""
+
+    def __init__(self) -> None:
+        self._turn = asyncio.Lock()
+        self._last = Overview(False, frozenset())
+        self._at = float("-inf")
+
+    async def get(self) -> Overview:
+        loop = asyncio.get_running_loop()
+        async with self._turn:
+            if loop.time() - self._at > OVERVIEW_S:
+                pictures = await get_all()
+                places = (place for p in pictures for name in PLACES for place in p.get(name, ()))
+                ids = frozenset(place["generation"] or "" for place in places)
+                self._last = Overview(bool(pictures), ids)
+                self._at = loop.time()
+        return self._last
+
+
+_overviews: WeakKeyDictionary[asyncio.AbstractEventLoop, _Overviews] = WeakKeyDictionary()
 
 
 def get_all_sync() -> list[Snapshot]:

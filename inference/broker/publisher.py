@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Any
 
 from channels.layers import get_channel_layer
@@ -12,19 +14,26 @@ from redis.exceptions import ResponseError
 
 from inference.messages import TERMINAL, Answer, Event, Token, encode_event
 
-from . import admission, log, records
-from .connect import Script, patiently
-from .keys import RECORDS, event_log
+from . import admission, lease, log, records
+from .connect import Script, async_client, patiently
+from .keys import INCARNATIONS, RECORDS, event_log
+from .lease import Lease
 
 logger = logging.getLogger(__name__)
 
 MAX_ROUTES = 10_000  # of generations; the oldest go, and their followers read the log instead
 
 # One command for all that a flush writes and tells: each command more costs the CPU of several tokens.
-# KEYS: the stream of records, then the logs. ARGV: the number of records and the records; the number of jobs
-# that are over and the jobs; an entry's id, its text and whether its log's life begins or ends, for each log;
-# a channel and a message, for each group.
-WRITE_AND_TELL = Script(f"""{admission.RELEASE}
+# KEYS: incarnations, the stream of records, then the logs. ARGV: the token ("": nobody can be fenced) and the
+# data it belongs to, the time, the number of records and the records; the number of jobs that are over and
+# the jobs; an entry's id, its text and whether its log's life begins or ends, for each log; a channel and a
+# message, for each group.
+# The reply: what could not be written, or a number, the standing of one that may not write.
+WRITE_AND_TELL = Script(f"""{lease.STANDING}{admission.RELEASE}
+if ARGV[1] ~= '' then
+  local is = standing(KEYS[1], ARGV[1], ARGV[2])
+  if is ~= {lease.HOLDS} then return is end
+end
 local failures = {{}}
 local function try(...)
   local reply = redis.pcall(...)
@@ -32,9 +41,9 @@ local function try(...)
     failures[#failures + 1] = reply.err
   end
 end
-local at = 2
-for _ = 1, tonumber(ARGV[1]) do
-  try('XADD', KEYS[1], 'MAXLEN', '~', {records.MAX_RECORDS}, '*', 'r', ARGV[at])
+local at = 5
+for _ = 1, tonumber(ARGV[4]) do
+  try('XADD', KEYS[2], 'MAXLEN', '~', {records.MAX_RECORDS}, '*', 'r', ARGV[at])
   at = at + 1
 end
 local jobs = at + tonumber(ARGV[at])
@@ -42,8 +51,8 @@ for i = at + 1, jobs do
   release(ARGV[i])
 end
 at = jobs + 1
-for i = 2, #KEYS do
-  try('XADD', KEYS[i], ARGV[at], 'e', ARGV[at + 1])
+for i = 3, #KEYS do
+  try('XADD', KEYS[i], ARGV[at], 'e', ARGV[at + 1], 't', ARGV[3])
   if ARGV[at + 2] == '1' then
     try('EXPIRE', KEYS[i], {log.KEEP_S})
   end
@@ -57,10 +66,16 @@ return failures
 
 
 class Publisher:
-    """Belongs to one event loop. Waits for Redis whenever it is away; never raises for it."""
+    """Belongs to one event loop. Waits for Redis whenever it is away; never raises for it.
 
-    def __init__(self, worker_id: str) -> None:
+    With a lease it is kept what each log holds whose generation is not over, and written again when Redis
+    comes back without its data.
+    """
+
+    def __init__(self, worker_id: str, lease: Lease | None = None) -> None:
         self._worker = worker_id
+        self._lease = lease
+        self._written: dict[str, list[tuple[str, str, int]]] = {}  # entry id, text, time; by generation
         self._routes: OrderedDict[str, set[str]] = OrderedDict()
 
     def route(self, id: str, group: str) -> None:
@@ -78,7 +93,8 @@ class Publisher:
         of one generation follow one another.
 
         One round trip, one entry in each log and one message for each web process. What is written
-        already is not written again. The jobs that are `over` with these give their permits back.
+        already is not written again. The jobs that are `over` with these give their permits back. Raises
+        Fenced when others run what this process ran.
         """
         if not events:
             return
@@ -100,14 +116,52 @@ class Publisher:
                 ended.append(id)
             if not isinstance(event, Answer):  # it is nobody's record, and holds text
                 recorded.append(records.encode(id, event.kind, self._worker, encoded[1]))
-        keys = [RECORDS]
-        args: list[Any] = [len(recorded), *recorded, len(over), *over]
+        keys = [INCARNATIONS, RECORDS]
+        now = int(1000 * time.time())
+        args: list[Any] = [now, len(recorded), *recorded, len(over), *over]
         for id, (last, written) in entries.items():
+            text = log.encode(written)
             keys.append(event_log(id))
-            args += (f"{last}-0", log.encode(written), int(id in new_life))
-        await patiently(lambda: self._run(keys, args + self._messages(entries)))
+            args += (f"{last}-0", text, int(id in new_life))
+            if self._lease is not None:
+                self._written.setdefault(id, []).append((f"{last}-0", text, now))
+        await self._write(keys, args + self._messages(entries))
         for id in ended:
             self.unroute(id)
+            self._written.pop(id, None)
+
+    async def _write(self, keys: list[str], args: list[Any]) -> None:
+        while True:
+            holder = [self._lease.token, self._lease.data] if self._lease else ["", ""]
+            standing = await patiently(partial(self._run, keys, holder + args))
+            if standing == lease.HOLDS:
+                return
+            if standing == lease.FENCED:
+                raise lease.Fenced
+            await self.restore()
+
+    def remember(self, id: str, history: Iterable[log.Dated]) -> None:
+        """A generation of another worker goes on here: what its log holds."""
+        self._written[id] = [
+            (f"{number}-0", log.encode([encode_event(event)]), int(1000 * at))
+            for number, event, at in history
+        ]
+
+    async def restore(self) -> None:
+        """Redis has lost its data: write the logs again, and hold the lease."""
+        assert self._lease is not None
+        logger.warning("Redis came back without its data: %d logs are written again", len(self._written))
+
+        async def write() -> None:
+            pipe = async_client().pipeline(transaction=False)
+            for id, written in self._written.items():
+                for entry, text, at in written:
+                    pipe.xadd(event_log(id), {"e": text, "t": at}, id=entry)
+                pipe.expire(event_log(id), log.KEEP_S)
+            await pipe.execute(raise_on_error=False)
+
+        await patiently(write)
+        await self._lease.register()
 
     def _messages(self, entries: dict[str, log.Entry]) -> list[Any]:
         """What the channel layer's `group_send` would publish: a channel and a message for each group."""
@@ -122,10 +176,14 @@ class Publisher:
             args += (f"{layer.prefix}__group__{group}", layer.serialize(message))
         return args
 
-    async def _run(self, keys: list[str], args: list[Any]) -> None:
+    async def _run(self, keys: list[str], args: list[Any]) -> int:
+        """The standing of this worker; what could not be written is logged."""
         try:
-            failures = await WRITE_AND_TELL.run(keys, args)
+            reply = await WRITE_AND_TELL.run(keys, args)
         except ResponseError as error:
-            failures = [error]
-        for failure in failures:
+            reply = [error]
+        if isinstance(reply, int):
+            return reply
+        for failure in reply:
             logger.error("Events could not be written: %s", failure)
+        return lease.HOLDS

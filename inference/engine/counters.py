@@ -43,5 +43,6 @@ class Counters:
     parks: Counter[tuple[str, str]] = field(default_factory=Counter)  # by (cause, method)
     resumes: Counter[tuple[str, str]] = field(default_factory=Counter)
     parked_seconds: Histogram = field(default_factory=lambda: Histogram(WAITS_S))
+    first_token_seconds: Histogram = field(default_factory=lambda: Histogram(WAITS_S))
     copy_out_seconds: Histogram = field(default_factory=lambda: Histogram(COPIES_S))  # of a park, whole
     copy_in_seconds: Histogram = field(default_factory=lambda: Histogram(COPIES_S))

@@ -4,24 +4,27 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
-from inference.messages import Event, Failed, Finished, Preempted, Resumed, Started, Timings, Token
+from inference.messages import Event, Failed, Finished, Prioritised, Timings, Token
 
-from . import scheduler
+from . import exact, scheduler
+from .context_shift import ContextShift
 from .counters import Counters
-from .line import Line
 from .llama import Batch, Context
 from .pace import PrefillPace
 from .parking import Parking
-from .sequence import Sequence, State
+from .past import Past, rebuild
+from .places import Places
+from .sequence import Sequence, State, Work
+from .transfers import Transfers
+from .trial import Trial
 
 STEP_TARGET_S = 0.2  # how long a step with a prompt may keep decoding neighbours waiting
-EXACT_CHUNK = 32  # tokens; where text must not depend on timing, prompts are cut at its multiples
 COPY_SHARE = 0.25  # of a decode step: how long copies may keep the residents waiting before it
 
 Emitted = tuple[str, Event]
-Work = tuple[Sequence, int]  # and how many of its tokens
+Life = tuple[Sequence, Past]
 
 
 class Engine:
@@ -38,9 +41,11 @@ class Engine:
         preempt_ram: bytes of host RAM that parked sequences may hold, -1 for no bound, 0 to never park.
         rotate_after: seconds after which the head of those who wait gets the place of a resident; 0: never.
         context_shift: a sequence whose context is full forgets a part of it and goes on.
-        lone_chunk: tokens that a step takes of a prompt when nobody else is resident.
+        lone_chunk: tokens of a prompt that a step takes when it is alone, a multiple of exact.CHUNK.
         preempt_every: park each sequence every so many of its tokens (a test knob); 0 for never.
         plan_ahead: count cells before a step. Off, only llama_decode itself finds out (a test knob).
+        on_trial: called with the id of a sequence that may have ended the worker that had it, before it is
+            computed again, alone; and with "" when nothing of the kind is any more.
         clock: seconds, monotonic.
     """
 
@@ -57,6 +62,7 @@ class Engine:
         lone_chunk: int = 128,
         preempt_every: int = 0,
         plan_ahead: bool = True,
+        on_trial: Callable[[str], None] = lambda id: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.ctx = ctx
@@ -68,14 +74,20 @@ class Engine:
         self.preempt_every = preempt_every if self.can_park else 0
         self.clock = clock
         self.counters = Counters()
-        self.residents: list[Sequence] = []  # and those who are returning
-        self.leaving: list[Sequence] = []
-        self.parked: Line[Sequence] = Line(scheduler.line_key)
-        self.queued: Line[Sequence] = Line(scheduler.line_key)
+        self._places = places = Places(n_slots)
+        self.residents, self.leaving = places.residents, places.leaving
+        self.parked, self.queued = places.parked, places.queued
         self._parking = Parking(ctx, preempt_ram)
+        self._shift = ContextShift(
+            ctx, self._parking, self.counters, n_ctx_seq=n_ctx_seq, on=self.context_shift
+        )
+        self._transfers = Transfers(places, self._parking, self._shift, self.counters, self._emit, clock)
+        self._trial = Trial(on_trial)
         self._planned_cells = n_cells if plan_ahead else 1 << 30
         self._plan_cells = self._planned_cells
         self._batch = Batch(ctx.n_batch)
+        # In exact mode decoding neighbours are in batches of their own, and take no room of a prompt's.
+        self._step_tokens = ctx.n_batch + (n_slots if ctx.exact else 0)
         self._pace = PrefillPace(STEP_TARGET_S)
         self._events: list[Emitted] = []
 
@@ -85,6 +97,32 @@ class Engine:
         """Queue a validated sequence: its prompt has 1..n_ctx_seq-1 tokens."""
         seq.arrived_at = seq.since = self.clock()
         self.queued.add(seq)
+
+    def take_over(self, lives: Iterable[Life]) -> None:
+        """Go on with sequences of a worker that is gone, or of a client that was, whose `tokens` are their
+        prompts.
+
+        Who had a place is parked, and will be computed again. Who may have been computed when it ended is
+        tried alone, until it has a token: who had a place, and the first of those who waited for one.
+        """
+        running: list[Sequence] = []
+        waiting: list[Sequence] = []
+        for seq, past in lives:
+            rebuild(seq, past, self.ctx.model, self._shift, self.clock())
+            if seq.slot >= self.n_slots:
+                seq.slot = -1
+            if past.tokens and (stop_type := self._stop_type(seq)):
+                self.queued.add(seq)
+                self._finish(seq, stop_type)
+                continue
+            if past.is_queued:
+                self.queued.add(seq)
+            else:
+                self._transfers.take_over(seq, past)
+            if past.gone == "worker":
+                (waiting if past.is_queued or past.is_parked else running).append(seq)
+        waiting.sort(key=scheduler.line_key)
+        self._trial.add(s.id for s in (*running, *waiting[: self.n_slots]))
 
     def cancel(self, seq_id: str) -> bool:
         """Free all that a sequence holds, in whatever state it is. False when it is not here."""
@@ -106,7 +144,7 @@ class Engine:
         if seq.held or seq.state is not State.RESIDENT:
             return "is parked already"
         seq.held = True
-        self._park(seq, "hand")
+        self._transfers.park(seq, "hand")
         return ""
 
     def release(self, seq_id: str) -> str:
@@ -123,10 +161,31 @@ class Engine:
             self.parked.add(seq)
         return ""
 
+    def prioritise(self, seq_id: str, priority: int) -> str:
+        """Change what goes first; "" when done, else why not. Who waits keeps the time since when it does."""
+        seq = self.find(seq_id)
+        if seq is None:
+            return "is over"
+        line = next((line for line in (self.queued, self.parked) if seq in line), None)
+        if line is not None:
+            line.pop(seq_id)
+        seq.priority = priority
+        if line is not None:
+            line.add(seq)
+        self._emit(seq, Prioritised(priority))
+        return ""
+
     def find(self, seq_id: str) -> Sequence | None:
         """The sequence of that id, unless it is over."""
-        waiting = self.queued.get(seq_id) or self.parked.get(seq_id)
-        return waiting or next((s for s in (*self.residents, *self.leaving) if s.id == seq_id), None)
+        return self._places.find(seq_id)
+
+    def everyone(self) -> Iterator[Sequence]:
+        return self._places.everyone()
+
+    @property
+    def head(self) -> scheduler.Head[Sequence] | None:
+        """Whose turn is next, and what it waits for."""
+        return scheduler.head(self._pool())
 
     @property
     def idle(self) -> bool:
@@ -135,7 +194,12 @@ class Engine:
 
     @property
     def used_cells(self) -> int:
-        return sum(s.cells for s in self.residents) + sum(s.cells for s in self.leaving)
+        return self._places.used_cells
+
+    @property
+    def swap(self) -> str:
+        """How parks keep a state: `Context.swap`, or "off" where nobody is parked."""
+        return self.ctx.swap if self.can_park else "off"
 
     @property
     def n_transfers(self) -> int:
@@ -157,12 +221,6 @@ class Engine:
         """Bytes copied so far from the KV cache to host RAM, and back."""
         return self._parking.bytes_out, self._parking.bytes_in
 
-    def everyone(self) -> Iterator[Sequence]:
-        yield from self.residents
-        yield from self.leaving
-        yield from self.parked
-        yield from self.queued
-
     # --- one step -------------------------------------------------------------------------------
 
     def step(self) -> list[Emitted]:
@@ -171,14 +229,19 @@ class Engine:
         for seq, cause in plan.park:
             self._park(seq, cause)
         for seq in plan.resume:
-            self._resume(seq)
+            self._transfers.resume(seq)
         for seq in plan.admit:
             self._admit(seq)
         for seq in plan.park_queued:
-            self._park_queued(seq)
+            self._transfers.park_queued(seq)
         work = [(s, n) for s, n in plan.compute if s.state is State.RESIDENT]
+        if self._trial.is_on:
+            work = self._trial.choose(work)
         if self.leaving or any(s.moving for s in self.residents):
-            self._copy(sum(n for _, n in work))
+            needed = sum(n for _, n in work)
+            # When nobody computes, nobody waits for the copies, and they go through.
+            seconds = COPY_SHARE * self._pace.decode_step if needed else math.inf
+            self._transfers.copy(needed, self._plan_cells, seconds)
         self._compute(work)
         return self.drain()
 
@@ -198,8 +261,8 @@ class Engine:
             leaving=self.leaving,
             parked=self.parked,
             queued=self.queued,
-            step_tokens=self.ctx.n_batch,
-            prefill_tokens=max(self._pace.tokens(decoding), EXACT_CHUNK if self.ctx.exact else 0),
+            step_tokens=self._step_tokens,
+            prefill_tokens=max(self._pace.tokens(decoding), exact.CHUNK if self.ctx.exact else 0),
             lone_chunk=self.lone_chunk,
             now=self.clock(),
             rotate_after=self.rotate_after,
@@ -208,192 +271,36 @@ class Engine:
         )
 
     def _admit(self, seq: Sequence) -> None:
+        now = self.clock()
         self.queued.pop(seq.id)
-        self._occupy(seq, State.RESIDENT)
-        seq.active_since = seq.since
-        self._announce_start(seq)
-
-    def _occupy(self, seq: Sequence, state: State) -> None:
-        """Give it a slot: the one it had if nobody is in it, else the first that is free."""
-        taken = self._taken_slots()
-        if seq.slot < 0 or seq.slot in taken:
-            seq.slot = self._free_slot(taken)
-        seq.state, seq.since = state, self.clock()
-        self.residents.append(seq)
-
-    def _taken_slots(self) -> set[int]:
-        return {s.slot for s in self.residents} | {s.slot for s in self.leaving}
-
-    def _free_slot(self, taken: set[int]) -> int:
-        """A slot that nobody is in and, if there is one, that no parked sequence will return to."""
-        kept = {s.slot for s in self.parked}
-        free = [i for i in range(self.n_slots) if i not in taken]
-        return next((i for i in free if i not in kept), free[0])
-
-    def _announce_start(self, seq: Sequence) -> None:
-        if not seq.started:
-            seq.started = True
-            self._emit(seq, Started(seq.slot))
-
-    # --- parking --------------------------------------------------------------------------------
+        self._places.occupy(seq, State.RESIDENT, now)
+        seq.active_since = now
+        self._transfers.announce_start(seq)
 
     def _park(self, seq: Sequence, cause: str) -> None:
-        """Begin to swap it out to host RAM or, where it does not fit the budget, drop its cells."""
-        if not self.can_park:
+        if self.can_park:
+            self._transfers.park(seq, cause)
+        else:
             self._fail(seq, "the KV cache is full, and parking is switched off (--preempt-ram 0)")
-            return
-        self.residents.remove(seq)
-        if seq.moving:  # nobody was told that it is back, and its copy is whole
-            self._leave(seq, seq.parked_at)
-            return
-        now = self.clock()
-        seq.pause_clock(now)
-        cells = seq.cells
-        if cells and self._parking.reserve(seq, self.residents):
-            seq.method, seq.swapped = "swap", cells
-        else:
-            self._drop_cells(seq)
-        self._tell_parked(seq, cause, cells, now)
-        self._leave(seq, now)
-
-    def _park_queued(self, seq: Sequence) -> None:
-        """Its prompt finds no room: it is told so, and waits in line with the parked."""
-        if not self.can_park:
-            return
-        self.queued.pop(seq.id)
-        seq.slot = self._free_slot(self._taken_slots())
-        seq.method = "recompute"
-        self._tell_parked(seq, "admission", 0, self.clock())
-        self._leave(seq, seq.since)
-
-    def _drop_cells(self, seq: Sequence) -> None:
-        """It is parked by recompute: what it had will be computed again."""
-        self.ctx.remove(seq.slot)
-        self._parking.drop(seq)
-        redo = max(seq.redo, seq.swapped, seq.cells)
-        seq.cells = seq.swapped = 0
-        if self._is_full(seq):
-            self._shift(seq)
-        seq.method, seq.redo = "recompute", min(redo, len(seq.tokens) - 1)
-
-    def _tell_parked(self, seq: Sequence, cause: str, cells: int, now: float) -> None:
-        seq.cause, seq.parked_at, seq.park_due, seq.copy_s = cause, now, False, 0.0
-        seq.parks += 1
-        self.counters.n_preempt_total += 1
-        self.counters.parks[cause, seq.method] += 1
-        held = seq.copy.charged if seq.copy is not None else 0
-        self._emit(seq, Preempted(seq.slot, cause, cells, held, seq.method))
-
-    def _leave(self, seq: Sequence, since: float) -> None:
-        seq.state, seq.since = State.LEAVING, since
-        self.leaving.append(seq)
-        if not seq.cells:
-            self._leave_slot(seq)
-
-    def _leave_slot(self, seq: Sequence) -> None:
-        """Its last cell is released."""
-        self.leaving.remove(seq)
-        seq.state = State.PARKED
-        self.parked.add(seq)
-        if seq.method == "swap":
-            self.counters.copy_out_seconds.observe(seq.copy_s)
-
-    def _resume(self, seq: Sequence) -> None:
-        """Give it a slot, into which its state comes back."""
-        self.parked.pop(seq.id)
-        seq.copy_s = 0.0
-        if seq.swapped:
-            self._occupy(seq, State.RETURNING)
-        else:
-            self._occupy(seq, State.RESIDENT)
-            self._tell_resumed(seq)
-
-    def _tell_resumed(self, seq: Sequence) -> None:
-        now = self.clock()
-        waited = now - seq.parked_at
-        seq.state, seq.since = State.RESIDENT, now
-        seq.parked_s += waited
-        seq.active_since = now
-        counters = self.counters
-        counters.n_resume_total += 1
-        counters.resumes[seq.cause, seq.method] += 1
-        counters.parked_seconds.observe(waited)
-        if seq.swapped:
-            counters.copy_in_seconds.observe(seq.copy_s)
-            self._parking.keep(seq)
-            seq.swapped = 0
-        self._emit(seq, Resumed(seq.slot, waited))
-        self._announce_start(seq)
-
-    def _copy(self, needed: int) -> None:
-        """Bring the transfers on: until the step has its `needed` cells, then for a share of its time.
-
-        When nobody computes, nobody waits for the copies, and they go through.
-        """
-        until = self.clock() + COPY_SHARE * self._pace.decode_step if needed else math.inf
-        while self.leaving:
-            self._copy_out(self.leaving[0])
-            if self._plan_cells - self.used_cells >= needed and self.clock() >= until:
-                return
-        for seq in [s for s in self.residents if s.moving]:
-            while seq.moving:
-                self._copy_back(seq)
-                if self.clock() >= until:
-                    return
-
-    def _copy_out(self, seq: Sequence) -> None:
-        started = self.clock()
-        if not self._parking.out(seq):
-            self._drop_cells(seq)
-        seq.copy_s += self.clock() - started
-        if not seq.cells:
-            self._leave_slot(seq)
-
-    def _copy_back(self, seq: Sequence) -> None:
-        started = self.clock()
-        if not self._parking.back(seq):
-            if self.used_cells > seq.cells:
-                self._park(seq, seq.cause)
-            else:  # there is nobody whose cells could be waited for
-                self._drop_cells(seq)
-                self._tell_resumed(seq)
-            return
-        seq.copy_s += self.clock() - started
-        if seq.cells == seq.swapped:
-            self._tell_resumed(seq)
 
     # --- computing ------------------------------------------------------------------------------
 
     def _compute(self, work: list[Work]) -> None:
-        for batch in self._exact_batches(work) if self.ctx.exact else [work] if work else ():
-            self._decode(batch)
-
-    def _exact_batches(self, work: list[Work]) -> Iterator[list[Work]]:
-        """The same work in batches in which nothing depends on who else is there.
-
-        Each piece of a prompt is alone and always cut at the same places. What was generated goes through
-        one token at a time, even when it is computed again.
-        """
-        single = [(s, 1) for s, _ in work if s.cells >= s.n_prompt]
-        if single:
-            yield from [single] if self.ctx.together else [[one] for one in single]
-        budget = sum(n for s, n in work if s.cells < s.n_prompt)
-        for seq, _ in sorted(work, key=lambda one: one[0].since):
-            while seq.cells < seq.n_prompt:
-                n = min(EXACT_CHUNK - seq.cells % EXACT_CHUNK, seq.n_prompt - seq.cells)
-                if n > budget:
-                    return
-                budget -= n
-                yield [(seq, n)]
+        if self.ctx.exact:
+            for batch in exact.batches(work, self.ctx.together):
+                self._decode(batch)
+        elif work:
+            self._decode(work)
 
     def _decode(self, work: list[Work]) -> None:
         batch = self._batch
         batch.clear()
         outputs: list[tuple[Sequence, int]] = []
         n_prompt = 0
+        is_full = self._shift.is_due
         for seq, n in work:
-            if self._is_full(seq):
-                self._shift(seq)  # here, so that nothing comes between it and the decode that it needs
+            if is_full(seq):
+                self._shift.make_room(seq)  # here: nothing comes between it and the decode that it needs
             last = n == seq.pending
             index = batch.add(seq.tokens[seq.cells : seq.cells + n], seq.cells, seq.slot, last)
             if last:
@@ -427,7 +334,7 @@ class Engine:
         """
         self._plan_cells = self.used_cells
         if self.leaving:
-            self._copy_out(self.leaving[0])
+            self._transfers.copy_out(self.leaving[0])
         elif len(self.residents) > 1:
             self._park(scheduler.victim(self.residents), "decode")
         else:
@@ -440,23 +347,6 @@ class Engine:
             seq.pause_clock(now)
             seq.redo = 0
 
-    def _is_full(self, seq: Sequence) -> bool:
-        return self.context_shift and len(seq.tokens) >= self.n_ctx_seq
-
-    def _shift(self, seq: Sequence) -> None:
-        """Make room in a full context, as llama-server does: forget some of all tokens but the last."""
-        keep = seq.n_prompt if seq.n_keep < 0 else seq.n_keep
-        keep = min(keep + self.ctx.model.add_bos, self.n_ctx_seq - 4)
-        left = len(seq.tokens) - 1 - keep
-        discard = min(seq.n_discard or left // 2, left - 1)
-        if seq.cells:
-            self.ctx.shift(seq.slot, keep, discard)
-            seq.cells -= discard
-        del seq.tokens[keep : keep + discard]
-        seq.shifted += discard
-        self._parking.drop(seq)
-        self.counters.context_shifts_total += 1
-
     def _start_answer(self, seq: Sequence, now: float) -> None:
         """Close the prompt's account, once."""
         if not seq.first_token_at:
@@ -464,24 +354,29 @@ class Engine:
             seq.first_token_at = now
             self.counters.prompt_tokens_total += seq.n_prompt
             self.counters.prompt_seconds_total += seq.prompt_s
+            self.counters.first_token_seconds.observe(now - seq.arrived_at)
 
     def _take_token(self, seq: Sequence, token: int) -> None:
+        if self._trial.is_on:
+            self._trial.discard(seq.id)
         seq.tokens.append(token)
         self.counters.tokens_predicted_total += 1
         model = self.ctx.model
-        if token in model.eog:
-            self._emit(seq, Token(token, ""))
-            self._finish(seq, "eos")
-            return
-        self._emit(seq, Token(token, seq.text.push(model.piece(token))))
-        if seq.text.stopping_word:
-            self._finish(seq, "word")
-        elif seq.generated == seq.max_tokens or (
-            len(seq.tokens) >= self.n_ctx_seq and not self.context_shift
-        ):
-            self._finish(seq, "limit")
+        text = "" if token in model.eog else seq.text.push(model.piece(token))
+        self._emit(seq, Token(token, text))
+        if stop_type := self._stop_type(seq):
+            self._finish(seq, stop_type)
         elif self.preempt_every and seq.generated % self.preempt_every == 0:
             seq.park_due = True
+
+    def _stop_type(self, seq: Sequence) -> str:
+        """Why its last token was the last one; "" when it was not."""
+        if seq.tokens[-1] in self.ctx.model.eog:
+            return "eos"
+        if seq.text.stopping_word:
+            return "word"
+        is_full = len(seq.tokens) >= self.n_ctx_seq and not self.context_shift
+        return "limit" if is_full or seq.generated == seq.max_tokens else ""
 
     # --- ends -----------------------------------------------------------------------------------
 
@@ -498,7 +393,6 @@ class Engine:
             predicted_n=seq.generated,
             predicted_ms=1e3 * seq.decode_s,
         )
-        self.counters.tokens_predicted_seconds_total += seq.decode_s
         self._release(seq)
         self._emit(
             seq,
@@ -520,20 +414,22 @@ class Engine:
     def _fail(self, seq: Sequence, message: str) -> None:
         """End one request with the context error; the others live."""
         extra = {"n_prompt_tokens": seq.n_prompt, "n_ctx": self.n_ctx_seq}
+        seq.pause_clock(self.clock())
         self._release(seq)
         self._emit(seq, Failed(500, "exceed_context_size_error", message, extra))
 
     def _release(self, seq: Sequence) -> None:
-        """Free slot, cells and RAM."""
-        if seq.state is State.PARKED:
-            self.parked.pop(seq.id)
-        elif seq.state is State.QUEUED:
-            self.queued.pop(seq.id)
+        """Free slot, cells and RAM, and close the books."""
+        self.counters.tokens_predicted_seconds_total += seq.decode_s
+        if seq.state is State.LEAVING:
+            self.counters.parks[seq.cause, seq.method] += 1
+        self._places.remove(seq)
+        if seq.state in (State.QUEUED, State.PARKED):
+            self._parking.drop(seq)
         else:
-            self.ctx.remove(seq.slot)
-            (self.leaving if seq.state is State.LEAVING else self.residents).remove(seq)
+            self._parking.discard(seq)
             self._plan_cells = self._planned_cells
-        self._parking.drop(seq)
+        self._trial.discard(seq.id)
         seq.state = State.OVER
         seq.sampler.close()
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from .llama import Context, State
+from .llama import Context, SavedState
 from .sequence import Sequence
 
 PIECE = 128  # tokens; about 3 ms of copying for a small model, less than a decode step of any
@@ -20,7 +20,7 @@ UNDIVIDED = 1 << 30
 class HostCopy:
     """Piece i of a sequence's state holds the positions from i * PIECE on; the last one can be shorter."""
 
-    pieces: dict[int, State] = field(default_factory=dict)
+    pieces: dict[int, SavedState] = field(default_factory=dict)
     charged: int = 0  # bytes of the budget that it takes, copied already or not
 
     @property
@@ -108,12 +108,22 @@ class Parking:
         seq.cells = min((i + 1) * self.piece, seq.swapped)
         return True
 
+    def abandon(self, seq: Sequence) -> None:
+        """Release the cells of a sequence whose copy is whole."""
+        self._ctx.remove(seq.slot)
+        seq.cells = 0
+
     def keep(self, seq: Sequence) -> None:
         """The sequence is back and goes on: only its whole pieces stay what they are."""
         assert seq.copy is not None
         whole = seq.cells // self.piece
         seq.copy.pieces = {i: data for i, data in seq.copy.pieces.items() if i < whole}
         self._charge(seq.copy, seq.copy.nbytes)
+
+    def discard(self, seq: Sequence) -> None:
+        """Release the cells and the RAM of a sequence that has a slot."""
+        self._ctx.remove(seq.slot)
+        self.drop(seq)
 
     def drop(self, seq: Sequence) -> None:
         """Release a sequence's RAM."""

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
 import random
 
-import llama_cpp as lib
 import numpy as np
 
 from inference.messages import SamplingParams
 
-from .llama import Context, Model
+from .llama import Context, Model, lib
 
 
 class Sampler:
@@ -28,6 +28,7 @@ class Sampler:
         if biases:
             array = (lib.llama_logit_bias * len(biases))(*biases)
             self._add(lib.llama_sampler_init_logit_bias(model.n_vocab, len(biases), array))
+        self._dist = None
         self._last_n = 0
         if penalised:
             self._last_n = last_n = params.repeat_last_n if params.repeat_last_n > 0 else model.n_ctx_train
@@ -52,7 +53,8 @@ class Sampler:
         if params.min_p > 0:
             self._add(lib.llama_sampler_init_min_p(params.min_p, 1))
         self._add(lib.llama_sampler_init_temp(params.temperature))
-        self._add(lib.llama_sampler_init_dist(self.seed))
+        self._dist = lib.llama_sampler_init_dist(self.seed)
+        self._add(self._dist)
 
     def _add(self, sampler: int) -> None:
         lib.llama_sampler_chain_add(self._chain, sampler)
@@ -61,6 +63,17 @@ class Sampler:
         """Let the penalties see the prompt, as llama-server does."""
         for token in tokens[-self._last_n :] if self._last_n else ():
             lib.llama_sampler_accept(self._chain, token)
+
+    def replay(self, tokens: list[int]) -> None:
+        """Come into the state after these tokens were sampled, in which nothing was computed here."""
+        for token in tokens if self._last_n else ():
+            lib.llama_sampler_accept(self._chain, token)
+        if self._dist is not None:
+            # Each token took one number, and so does a choice that is none.
+            lone = lib.llama_token_data(0, 0.0, 0.0)
+            choice = lib.llama_token_data_array(ctypes.pointer(lone), 1, -1, True)
+            for _ in tokens:
+                lib.llama_sampler_apply(self._dist, ctypes.byref(choice))
 
     def sample(self, ctx: Context, index: int) -> int:
         """Choose, and account for, the next token after batch index `index`."""

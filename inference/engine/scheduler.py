@@ -117,6 +117,16 @@ class Plan(Generic[S]):
     compute: list[tuple[S, int]] = field(default_factory=list)  # nobody of `resume`: they come in first
 
 
+@dataclass(frozen=True, slots=True)
+class Head(Generic[S]):
+    """The first of those who wait. It comes in when a slot and the cells are there."""
+
+    sequence: S
+    needs: int  # cells, with those that are left free beside the residents
+    free: int  # cells that nobody holds, and that nobody's prompt is about to take
+    slots: int  # that are free
+
+
 def plan(pool: Pool[S]) -> Plan[S]:
     """The next step's plan. See the module's text for the policy.
 
@@ -184,9 +194,7 @@ def _let_in(pool: Pool[S], out: Plan[S], residents: list[S]) -> tuple[S, int] | 
     """Give places from the head of the line on; who is then the head, with the margin that it must leave."""
     slots, room = _room(pool, out, residents)
     for s, is_queued in _line(pool):
-        margin = join_margin(pool) if is_queued else return_margin(pool)
-        if not is_queued and _is_due(pool, s):
-            margin //= 2  # what residents grew since one was parked for it must not undo that
+        margin = _margin(pool, s, is_queued)
         if slots < 1 or needs(s) > room - (margin if residents else 0):
             return s, margin
         (out.admit if is_queued else out.resume).append(s)
@@ -194,6 +202,25 @@ def _let_in(pool: Pool[S], out: Plan[S], residents: list[S]) -> tuple[S, int] | 
         slots -= 1
         room -= needs(s)
     return None
+
+
+def head(pool: Pool[S]) -> Head[S] | None:
+    """Whose turn is next, and what it waits for; None when nobody waits."""
+    found = next(_line(pool), None)
+    if found is None:
+        return None
+    s, is_queued = found
+    slots, room = _room(pool, Plan(), list(pool.residents))
+    margin = _margin(pool, s, is_queued) if pool.residents else 0
+    return Head(s, needs(s) + margin, max(0, room), max(0, slots))
+
+
+def _margin(pool: Pool[S], s: S, is_queued: bool) -> int:
+    """Cells that are left free beside residents when this one comes in."""
+    if is_queued:
+        return join_margin(pool)
+    # What residents grew since one was parked for it must not undo that.
+    return return_margin(pool) // 2 if _is_due(pool, s) else return_margin(pool)
 
 
 def return_margin(pool: Pool[S]) -> int:

@@ -101,3 +101,6 @@ class Sequence:
             self.decode_s += passed
         else:
             self.prompt_s += passed
+
+
+Work = tuple[Sequence, int]  # and how many of its tokens are computed

@@ -23,6 +23,7 @@ WRONG_CPU = (
 FIRST_DELAY, LONGEST_DELAY = 0.5, 10.0  # seconds between a death and the next start
 LONG_LIFE = 60.0  # seconds after which a death counts as the first one
 LONGEST_LINE = 1 << 20  # bytes
+CRASHES = (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE)
 
 
 def say(prefix: str, line: str) -> None:
@@ -35,10 +36,19 @@ def say(prefix: str, line: str) -> None:
 class Child:
     """A process group of its own that does not outlive this process, however this process ends.
 
-    Lines of its output in which the pattern `hide` is found are not shown.
+    Lines of its output in which the pattern `hide` is found are not shown. One that crashes before it has
+    said a line with the pattern `ready` would crash again: it gives up, for the reason `crash`.
     """
 
-    def __init__(self, name: str, command: Sequence[str], env: Mapping[str, str], hide: str = "") -> None:
+    def __init__(
+        self,
+        name: str,
+        command: Sequence[str],
+        env: Mapping[str, str],
+        hide: str = "",
+        ready: str = "",
+        crash: str = "",
+    ) -> None:
         self.name = name
         self.last_line = ""
         self.deaths = 0
@@ -46,6 +56,8 @@ class Child:
         self._command = [sys.executable, "-I", "-S", str(TIED), str(os.getpid()), *command]
         self._env = env
         self._hidden = re.compile(hide or r"(?!)")
+        self._ready, self._crash = re.compile(ready), crash
+        self._was_ready = False
         self._process: asyncio.subprocess.Process | None = None
         self._keeper: asyncio.Task[None] | None = None
 
@@ -67,6 +79,8 @@ class Child:
                 raise CannotStart(reason or f"the {self.name} cannot start")
             if code == -signal.SIGILL:
                 raise CannotStart(f"the {self.name} {WRONG_CPU}")
+            if self._crash and not self._was_ready and -code in CRASHES:
+                raise CannotStart(f"{self._crash} ({signal.Signals(-code).name})")
             if time.monotonic() - began > LONG_LIFE:
                 delay = FIRST_DELAY
             how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
@@ -76,6 +90,7 @@ class Child:
 
     async def _live(self) -> int:
         """One life: the exit code, a signal's number negative."""
+        self._was_ready = False
         process = await asyncio.create_subprocess_exec(
             *self._command,
             env=self._env,
@@ -103,6 +118,7 @@ class Child:
             if not line:
                 return
             self.last_line = line.decode(errors="replace").rstrip()
+            self._was_ready = self._was_ready or bool(self._ready.search(self.last_line))
             if not self._hidden.search(self.last_line):
                 say(self.name, self.last_line)
 

@@ -12,6 +12,9 @@ from . import CannotStart
 SCALARS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
 STRING, ARRAY = 8, 9
 VOCABULARY = "tokenizer.ggml.tokens"
+MOST = 1 << 24  # of whatever a header counts: keys, tensors, tokens, the bytes of a string
+MOST_DIMENSIONS = 4
+INT32_MAX = 2**31 - 1
 
 
 class Shape(NamedTuple):
@@ -40,29 +43,44 @@ def read_shape(path: Path) -> Shape:
     try:
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
             facts, end = _Header(data).read()
-    except (struct.error, UnicodeDecodeError, KeyError, IndexError, ValueError):
+        shape = _shape(facts)
+    except (struct.error, UnicodeDecodeError, ArithmeticError, KeyError, ValueError):
         raise CannotStart(f"the model {path} is corrupt (its header is damaged); get it again") from None
     if path.stat().st_size <= end:
         raise CannotStart(f"the model {path} is corrupt (its end is missing); get it again")
+    return shape
+
+
+def _shape(facts: dict[str, Any]) -> Shape:
+    """Raises ValueError for a fact of the wrong type."""
     arch = facts.get("general.architecture", "")
 
-    def fact(name: str, default: Any = 0) -> Any:
-        return facts.get(f"{arch}.{name}", default)
+    def fact(name: str, default: int | list[int] = 0) -> Any:
+        value = facts.get(f"{arch}.{name}", default)
+        for one in value if isinstance(value, list) else [value]:
+            if type(one) is not int or not 0 <= one <= INT32_MAX:
+                raise ValueError(f"{name} is {one}")
+        return value
 
-    layers, heads = fact("block_count"), _most(fact("attention.head_count"))
+    def number(name: str, default: int = 0) -> int:
+        value = fact(name, default)
+        return max(value, default=0) if isinstance(value, list) else int(value)
+
+    if f"{arch}.context_length" in facts and not number("context_length"):
+        raise ValueError("it has no context")
+    layers, heads = number("block_count"), number("attention.head_count")
     kv_heads = fact("attention.head_count_kv", heads)
-    head_size = fact("embedding_length") // heads if heads else 0
-    values = fact("attention.key_length", head_size) + fact("attention.value_length", head_size)
+    head_size = number("embedding_length") // heads if heads else 0
+    values = number("attention.key_length", head_size) + number("attention.value_length", head_size)
     all_heads = sum(kv_heads) if isinstance(kv_heads, list) else kv_heads * layers
-    return Shape(fact("context_length"), 2 * all_heads * values, facts.get(VOCABULARY, 0))
-
-
-def _most(heads: int | list[int]) -> int:
-    return max(heads, default=0) if isinstance(heads, list) else heads
+    return Shape(number("context_length"), 2 * all_heads * values, facts.get(VOCABULARY, 0))
 
 
 class _Header:
-    """A reader of what stands before the tensors' data. An array of strings counts by its length alone."""
+    """A reader of what stands before the tensors' data. An array of strings counts by its length alone.
+
+    Raises ValueError for what is no header: a file can say anything of itself.
+    """
 
     def __init__(self, data: mmap.mmap) -> None:
         self._data = data
@@ -71,16 +89,18 @@ class _Header:
     def read(self) -> tuple[dict[str, Any], int]:
         """Keys and values, and the position at which the last tensor begins."""
         _, _, n_tensors, n_pairs = self._take("<4sIQQ")
-        facts = {}
-        for _ in range(n_pairs):
+        facts: dict[str, Any] = {}
+        for _ in range(_bounded(n_pairs)):
             key = self._string()
             facts[key] = self._value(self._take("<I")[0])
         last = 0
-        for _ in range(n_tensors):
+        for _ in range(_bounded(n_tensors)):
             self._string()
-            self._take(f"<{self._take('<I')[0]}Q")  # its dimensions
+            self._take(f"<{_bounded(self._take('<I')[0], MOST_DIMENSIONS)}Q")
             last = max(last, self._take("<IQ")[1])
         alignment = facts.get("general.alignment", 32)
+        if type(alignment) is not int or alignment < 1 or not isinstance(facts.get(VOCABULARY, 0), int):
+            raise ValueError("its alignment or its vocabulary is of another type")
         return facts, -(-self._at // alignment) * alignment + last
 
     def _value(self, kind: int) -> Any:
@@ -90,11 +110,9 @@ class _Header:
             return self._take("<" + SCALARS[kind])[0]
         inner, length = self._take("<IQ")
         if inner == STRING:
-            self._skip_strings(length)
+            self._skip_strings(_bounded(length))
             return length
-        if inner == ARRAY:
-            return [self._value(ARRAY) for _ in range(length)]
-        return list(self._take(f"<{length}{SCALARS[inner]}"))
+        return list(self._take(f"<{_bounded(length)}{SCALARS[inner]}"))
 
     def _skip_strings(self, count: int) -> None:
         data, at, size = self._data, self._at, struct.Struct("<Q").unpack_from
@@ -103,7 +121,7 @@ class _Header:
         self._at = at
 
     def _string(self) -> str:
-        size = self._take("<Q")[0]
+        size = _bounded(self._take("<Q")[0])
         raw = self._data[self._at : self._at + size]
         self._at += size
         return raw.decode()
@@ -112,3 +130,9 @@ class _Header:
         values = struct.unpack_from(layout, self._data, self._at)
         self._at += struct.calcsize(layout)
         return values
+
+
+def _bounded(count: int, most: int = MOST) -> int:
+    if count > most:
+        raise ValueError(f"{count} is too many")
+    return count

@@ -22,7 +22,8 @@ from .child import Child
 
 MANAGE = Path(__file__).resolve().parent.parent.parent / "manage.py"
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-STOP_STEPS = (("web", 1.5), ("worker", 3.0), ("redis", 4.0))  # seconds after the wish by which each is gone
+# By when each is gone: seconds after the wish to stop and the time that open streams have.
+STOP_STEPS = (("web", 0.8), ("worker", 2.1), ("redis", 2.8))
 POLL = 0.05  # seconds
 
 
@@ -97,7 +98,9 @@ class Supervisor:
 
     async def _start(self, preparing: asyncio.Task[None]) -> None:
         await self._start_redis()
-        self._launch("worker", [sys.executable, str(MANAGE), "worker"])  # it needs no database
+        crash = f"the model {self._options.model} is corrupt: llama.cpp crashes as it loads it"
+        worker = [sys.executable, str(MANAGE), "worker"]  # it needs no database
+        self._launch("worker", worker, ready=r"\bready: ", crash=crash)
         await asyncio.shield(preparing)
         self._launch("web", [sys.executable, str(MANAGE), "web"])
         await self._until_healthy()
@@ -123,8 +126,8 @@ class Supervisor:
                         raise CannotStart(f"the embedded Redis does not start: {child.last_line}") from error
                 await asyncio.sleep(POLL)
 
-    def _launch(self, name: str, command: list[str], hide: str = "") -> None:
-        child = self._children[name] = Child(name, command, self._env, hide)
+    def _launch(self, name: str, command: list[str], hide: str = "", **about: str) -> None:
+        child = self._children[name] = Child(name, command, self._env, hide, **about)
         child.start().add_done_callback(self._on_end)
 
     def _on_end(self, keeper: asyncio.Task[None]) -> None:
@@ -177,7 +180,7 @@ class Supervisor:
         began = time.monotonic()
         for name, end in STOP_STEPS:
             if child := self._children.get(name):
-                await child.terminate(max(0.0, began + end - time.monotonic()))
+                await child.terminate(max(0.0, began + self._options.drain + end - time.monotonic()))
         for child in self._children.values():
             child.kill()
 

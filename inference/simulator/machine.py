@@ -34,6 +34,7 @@ class Chat:
     moving: bool = False
     slot: int = -1
     since: float = 0.0
+    parked_at: float = 0.0
     parks: int = 0
     park_due: bool = False
     held: bool = False
@@ -78,9 +79,6 @@ class Totals:
     parks: dict[str, int] = field(default_factory=dict)  # by cause
     computed: int = 0  # tokens
     recomputed: int = 0  # tokens, of them those that a park had dropped
-    copy_s: float = 0.0
-    plans: int = 0
-    peak_bytes: int = 0
 
 
 class Machine:
@@ -172,7 +170,6 @@ class Machine:
         """Plan and carry it out; as many times as the plan stays the same, but not far beyond `until`."""
         pool = self.pool()
         plan = scheduler.plan(pool)
-        self.totals.plans += 1
         for chat, cause in plan.park:
             self._park(chat, cause)
         for chat in plan.resume:
@@ -236,15 +233,16 @@ class Machine:
         if self.ram == 0:
             self._end(chat, "the KV cache is full, and parking is switched off")
             return
-        self.totals.parks[cause] = self.totals.parks.get(cause, 0) + 1
-        size = (chat.saved if chat.moving else chat.cells) * self.costs.cell_bytes
         self.residents.remove(chat)
-        chat.resident, chat.park_due, chat.since = False, False, self.now
-        chat.parks += 1
-        if chat.moving:  # what it had is in RAM still
-            chat.moving, chat.cells = False, 0
+        chat.resident = chat.park_due = False
+        if chat.moving:  # nobody was told that it is back, and what it had is in RAM still
+            chat.moving, chat.cells, chat.since = False, 0, chat.parked_at
             self._left(chat)
-        elif self.ram < 0 or self.ram_used + size <= self.ram:
+            return
+        self.totals.parks[cause] = self.totals.parks.get(cause, 0) + 1
+        chat.since = chat.parked_at = self.now
+        chat.parks += 1
+        if self.ram < 0 or self.ram_used + chat.cells * self.costs.cell_bytes <= self.ram:
             self._keep(chat, chat.cells)
             if chat.cells:
                 self.leaving.append(chat)
@@ -263,7 +261,6 @@ class Machine:
         """Account for what it has in host RAM."""
         self.ram_used += (cells - chat.saved) * self.costs.cell_bytes
         chat.saved = cells
-        self.totals.peak_bytes = max(self.totals.peak_bytes, self.ram_used)
 
     def _end(self, chat: Chat, outcome: str) -> None:
         if chat.resident:
@@ -308,7 +305,6 @@ class Machine:
                 if chat.cells == chat.saved:
                     chat.moving = False
                     self._keep(chat, 0)
-        self.totals.copy_s += seconds
         return seconds
 
     def _compute(self, work: list[tuple[Chat, int]], times: int) -> float:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from inference.wire.errors import invalid
 from inference.wire.fields import Body, integer
+from inference.wire.params import MAX_BIASES
 
 MAX_CHOICES = 128  # of one request; each is a generation of its own in the queue
-MAX_BIASES = 100_000  # of all choices: each has a sampler of its own
 
 
 def choices(body: Body, n_prompts: int = 1, most: int = MAX_CHOICES) -> int:

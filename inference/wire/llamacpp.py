@@ -59,12 +59,13 @@ def parse_apply_template(body: Any) -> dict[str, Any]:
 
 
 class SlotAction(NamedTuple):
-    """What is to be done with a chat: the one in `slot`, or that of the id `generation`."""
+    """What is to be done with a chat: the one in `slot`, or that of the id `generation`; or with a worker."""
 
-    kind: str  # park or unpark
+    kind: str  # park or unpark; and where no HTTP request says it, whatever an operator may do
     slot: int | None = None
     generation: str = ""  # 32 hex digits
     worker: str = ""  # "": the only one
+    priority: int = 0  # that it is given
 
 
 def parse_slot_action(slot: str, query: str) -> SlotAction:

@@ -33,6 +33,7 @@ _MOVES = {
     "resumes": "Resumes by the cause and method of the park.",
 }
 _HISTOGRAMS = {
+    "first_token_seconds": "Seconds from a request's acceptance to its first token.",
     "parked_seconds": "Seconds from a park to its resume.",
     "copy_out_seconds": "Seconds of copying that a park by swap took.",
     "copy_in_seconds": "Seconds of copying that a resume took.",

@@ -10,24 +10,35 @@ from inference.wire.errors import invalid
 from inference.wire.fields import INT32_MAX, Body, boolean, integer, is_int, is_token_id, number
 
 MAX_STOP_STRINGS = 16
+MAX_STOP_LENGTH = 500  # characters; each token is compared with each of them
+MAX_BIASES = 100_000  # of a request: its choices have a sampler each
 MAX_REPEAT_LAST_N = 2**20  # the sampler keeps a buffer of this many tokens
 _ALMOST_GREEDY = 1e-6  # dividing by less overflows a 32-bit float
+
+# The least and the most that each of the sampling fields may be.
+NUMBERS: dict[str, tuple[float, float]] = {
+    "temperature": (0, 100),
+    "top_p": (0, 1),
+    "min_p": (0, 1),
+    "typical_p": (0, 1),
+    "repeat_penalty": (0.01, 100),  # logits are divided by it: not zero, nor what rounds to it
+    "presence_penalty": (-100, 100),
+    "frequency_penalty": (-100, 100),
+}
+INTEGERS = {"top_k": (-1, INT32_MAX), "repeat_last_n": (-1, MAX_REPEAT_LAST_N)}
 
 
 def sampling(body: Body, temperature: float, seed: int) -> SamplingParams:
     """The sampling fields of a body; `temperature` and `seed` are the operator's defaults."""
-    d = SamplingParams()
-    temperature = number(body, "temperature", temperature, 0, 100)
+    d = SamplingParams(temperature=temperature)
+    found: dict[str, Any] = {
+        **{name: number(body, name, getattr(d, name), *bounds) for name, bounds in NUMBERS.items()},
+        **{name: integer(body, name, getattr(d, name), *bounds) for name, bounds in INTEGERS.items()},
+    }
+    if found["temperature"] < _ALMOST_GREEDY:
+        found["temperature"] = 0.0
     return SamplingParams(
-        temperature=temperature if temperature >= _ALMOST_GREEDY else 0.0,
-        top_k=integer(body, "top_k", d.top_k, -1),
-        top_p=number(body, "top_p", d.top_p, 0, 1),
-        min_p=number(body, "min_p", d.min_p, 0, 1),
-        typical_p=number(body, "typical_p", d.typical_p, 0, 1),
-        repeat_penalty=_repeat_penalty(body, d.repeat_penalty),
-        repeat_last_n=integer(body, "repeat_last_n", d.repeat_last_n, -1, MAX_REPEAT_LAST_N),
-        presence_penalty=number(body, "presence_penalty", d.presence_penalty, -100, 100),
-        frequency_penalty=number(body, "frequency_penalty", d.frequency_penalty, -100, 100),
+        **found,
         seed=_seed(body, seed),
         logit_bias=_logit_bias(body),
         ignore_eos=boolean(body, "ignore_eos", d.ignore_eos),
@@ -60,9 +71,13 @@ def stop(body: Body) -> tuple[str, ...]:
     if value is None:
         return ()
     words = value if isinstance(value, list) else [value]
-    if len(words) > MAX_STOP_STRINGS or not all(isinstance(word, str) and word for word in words):
+    if len(words) > MAX_STOP_STRINGS or not all(
+        isinstance(w, str) and 0 < len(w) <= MAX_STOP_LENGTH for w in words
+    ):
         raise invalid(
-            "stop", f'"stop" must be a non-empty string or a list of at most {MAX_STOP_STRINGS} of them.'
+            "stop",
+            f'"stop" must be a string of 1 to {MAX_STOP_LENGTH} characters, or a list of at most '
+            f"{MAX_STOP_STRINGS} of them.",
         )
     return tuple(words)
 
@@ -102,19 +117,16 @@ def check_model(body: Body) -> None:
         raise invalid("model", '"model" must be a string.')
 
 
-def _repeat_penalty(body: Body, default: float) -> float:
-    """Logits are divided by it, so that zero and what rounds to it cannot be."""
-    return number(body, "repeat_penalty", default, 0.01, 100)
-
-
 def _seed(body: Body, default: int) -> int:
     value = body.get("seed")
     if value is None:
         return default
-    if not is_int(value) or value < -1:
-        raise invalid("seed", '"seed" must be an integer from 0 to 4294967295, or -1 for a random one.')
-    seed = -1 if value == -1 else value % 2**32
-    return -1 if seed == RANDOM_SEED else int(seed)
+    if not is_int(value) or not -1 <= value <= RANDOM_SEED:
+        raise invalid(
+            "seed",
+            f'"seed" must be an integer from 0 to {RANDOM_SEED}; -1 and {RANDOM_SEED} are a random one.',
+        )
+    return -1 if value == RANDOM_SEED else int(value)
 
 
 def _logit_bias(body: Body) -> tuple[tuple[int | str, float], ...]:
@@ -122,6 +134,8 @@ def _logit_bias(body: Body) -> tuple[tuple[int | str, float], ...]:
     value = body.get("logit_bias")
     if value is None:
         return ()
+    if isinstance(value, dict | list) and len(value) > MAX_BIASES:
+        raise invalid("logit_bias", f'"logit_bias" may have at most {MAX_BIASES} entries.')
     if isinstance(value, dict):
         return tuple((_token_or_text(key), _bias(bias)) for key, bias in value.items())
     if not isinstance(value, list) or not all(isinstance(pair, list) and len(pair) == 2 for pair in value):

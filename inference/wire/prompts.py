@@ -10,6 +10,7 @@ from inference.wire.fields import Body, is_token_id
 
 ROLES = ("system", "developer", "user", "assistant", "tool")
 _KEPT = ("name", "tool_calls", "tool_call_id")  # for the templates that know them
+MOST_NESTED = 32  # of tool calls, whose arguments can be anything
 
 
 def prompts(body: Body) -> tuple[Prompt, ...]:
@@ -63,6 +64,14 @@ def _message(message: Any, where: str) -> dict[str, Any]:
     if role not in ROLES:
         raise invalid("messages", f'"{where}.role" must be one of {", ".join(ROLES)}.')
     content = _content(message.get("content"), role, where)
+    for key in ("name", "tool_call_id"):
+        if not isinstance(message.get(key), str | None):
+            raise invalid("messages", f'"{where}.{key}" must be a string.')
+    calls = message.get("tool_calls")
+    if calls is not None and not (isinstance(calls, list) and all(isinstance(c, dict) for c in calls)):
+        raise invalid("messages", f'"{where}.tool_calls" must be a list of objects.')
+    if calls and _depth_is_over(MOST_NESTED, calls):
+        raise invalid("messages", f'"{where}.tool_calls" is nested more than {MOST_NESTED} deep.')
     flat = {"role": "system" if role == "developer" else role, "content": content}
     return flat | {key: message[key] for key in _KEPT if message.get(key) is not None}
 
@@ -85,3 +94,15 @@ def _part(part: Any, where: str) -> str:
     if not isinstance(part.get("text"), str):
         raise invalid("messages", f'"{where}.text" must be a string.')
     return str(part["text"])
+
+
+def _depth_is_over(most: int, value: Any) -> bool:
+    level = [value]
+    for _ in range(most):
+        parts = [
+            part.values() if isinstance(part, dict) else part
+            for part in level
+            if isinstance(part, dict | list)
+        ]
+        level = [part for its in parts for part in its]
+    return bool(level)

@@ -17,7 +17,7 @@ from inference.wire.errors import RequestError
 Snapshot = dict[str, Any]
 
 # How a parked chat's KV state is kept, as the worker's model allows it.
-PREEMPTION = {"pieces": "swap in pieces", "whole": "swap as a whole", "none": "recompute"}
+PREEMPTION = {"pieces": "swap in pieces", "whole": "swap as a whole", "none": "recompute", "off": "off"}
 
 
 def health(snapshots: Sequence[Snapshot]) -> tuple[int, dict[str, Any]]:
@@ -105,5 +105,9 @@ def _ready(snapshots: Sequence[Snapshot]) -> Snapshot:
     for snapshot in snapshots:
         if snapshot["state"] == "ready":
             return snapshot
-    loading = any(snapshot["state"] == "loading" for snapshot in snapshots)
-    raise RequestError(503, "", "Loading model" if loading else "No worker is running.")
+    states = {snapshot["state"] for snapshot in snapshots}
+    if "loading" in states:
+        raise RequestError(503, "", "Loading model")
+    if "draining" in states:
+        raise RequestError(503, "", "No worker takes new requests: an operator drains them.")
+    raise RequestError(503, "", "No worker is running.")

@@ -2,26 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from inference.wire.errors import invalid
 from inference.wire.fields import Body
 
 
-def _exactly(*allowed: Any) -> Callable[[Any], bool]:
+class Only(NamedTuple):
     """Equal to one of these, and of its type: true is not 1."""
-    return lambda value: any(type(value) is type(a) and value == a for a in allowed)
+
+    values: tuple[Any, ...]
+
+    def allows(self, value: Any) -> bool:
+        return any(type(value) is type(one) and value == one for one in self.values)
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        return {"enum": [*self.values, None]}
 
 
-def _at_most(bound: float) -> Callable[[Any], bool]:
-    return lambda value: type(value) in (int, float) and value <= bound
+class AtMost(NamedTuple):
+    """A number up to this, or below it."""
+
+    most: float
+    is_excluded: bool = False
+
+    def allows(self, value: Any) -> bool:
+        return type(value) in (int, float) and (value < self.most if self.is_excluded else value <= self.most)
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        return {"type": ["number", "null"], "exclusiveMaximum" if self.is_excluded else "maximum": self.most}
+
+
+def _exactly(*values: Any) -> Only:
+    return Only(values)
 
 
 _EMPTY = _exactly("", [], {})
 
-# What a field may hold, as a test and in words; null always may.
-_NEUTRAL: dict[str, tuple[Callable[[Any], bool], str]] = {
+# What a field may hold, and the best of it in words; null always may.
+NEUTRAL: dict[str, tuple[Only | AtMost, str]] = {
     "logprobs": (_exactly(False, 0), "false"),
     "top_logprobs": (_exactly(0), "0"),
     "n_probs": (_exactly(0), "0"),
@@ -44,26 +65,26 @@ _NEUTRAL: dict[str, tuple[Callable[[Any], bool], str]] = {
     "dynatemp_range": (_exactly(0, 0.0), "0"),
     "xtc_probability": (_exactly(0, 0.0), "0"),
     "dry_multiplier": (_exactly(0, 0.0), "0"),
-    "top_n_sigma": (_at_most(0), "-1"),
-    "adaptive_target": (lambda value: type(value) in (int, float) and value < 0, "-1"),
+    "top_n_sigma": (AtMost(0), "-1"),
+    "adaptive_target": (AtMost(0, is_excluded=True), "-1"),
     "min_keep": (_exactly(0), "0"),
     "n_indent": (_exactly(0), "0"),
-    "t_max_predict_ms": (_at_most(0), "0"),
+    "t_max_predict_ms": (AtMost(0), "0"),
 }
 
 # llama-server's chain without the samplers that the table above keeps neutral.
-_CHAIN = ["penalties", "top_k", "typ_p", "top_p", "min_p", "temperature"]
-_ALWAYS_NEUTRAL = ("dry", "top_n_sigma", "xtc", "adaptive_p")
+CHAIN = ["penalties", "top_k", "typ_p", "top_p", "min_p", "temperature"]
+ALWAYS_NEUTRAL = ("dry", "top_n_sigma", "xtc", "adaptive_p")
 _CHAIN_LETTERS = "ekypmt"
 _NEUTRAL_LETTERS = "dsxa"
 
 
 def refuse_unsupported(body: Body) -> None:
     """Raise RequestError for the first field that asks for what cannot be given."""
-    for name, (is_neutral, allowed) in _NEUTRAL.items():
+    for name, (neutral, best) in NEUTRAL.items():
         value = body.get(name)
-        if value is not None and not is_neutral(value):
-            raise invalid(name, f'"{name}" is not supported here: leave it out or set it to {allowed}.')
+        if value is not None and not neutral.allows(value):
+            raise invalid(name, f'"{name}" is not supported here: leave it out or set it to {best}.')
     _refuse_tools(body)
     _refuse_samplers(body)
 
@@ -81,10 +102,10 @@ def _refuse_tools(body: Body) -> None:
 def _refuse_samplers(body: Body) -> None:
     value = body.get("samplers")
     if isinstance(value, list):
-        usual = [name for name in value if name not in _ALWAYS_NEUTRAL] == _CHAIN
+        usual = [name for name in value if name not in ALWAYS_NEUTRAL] == CHAIN
     elif isinstance(value, str):
         usual = "".join(letter for letter in value if letter not in _NEUTRAL_LETTERS) == _CHAIN_LETTERS
     else:
         usual = value is None
     if not usual:
-        raise invalid("samplers", f'"samplers" other than {", ".join(_CHAIN)} are not supported here.')
+        raise invalid("samplers", f'"samplers" other than {", ".join(CHAIN)} are not supported here.')

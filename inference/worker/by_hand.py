@@ -1,6 +1,8 @@
-"""Parks and unparks that an operator asks for. Runs in the decode thread, between two steps."""
+"""What an operator does with a chat. Runs in the decode thread, between two steps."""
 
 from __future__ import annotations
+
+from typing import Any
 
 from inference.broker.control import Command
 from inference.engine.engine import Emitted, Engine
@@ -11,21 +13,35 @@ CONFLICT = 409
 
 
 def carry_out(engine: Engine, command: Command) -> list[Emitted]:
-    """Park and hold, or release, whom the command means: what happened, and last the answer, which is
-    {"id_slot", "id", "worker", "is_held"}, or {"status", "error"} with nothing changed."""
+    """Park and hold, release, cancel or prioritise whom the command means: what happened, and last the
+    answer, which is {"id_slot", "id", "worker"} and what became of it, or {"status", "error"} with nothing
+    changed."""
     found = _find(engine, command)
     if isinstance(found, Answer):
         return [(command.reply, found)]
-    reason = engine.hold(found.id) if command.kind == "park" else engine.release(found.id)
-    if reason:
+    done = {"id_slot": found.slot, "id": found.id, "worker": command.worker}
+    outcome = _do(engine, command, found)
+    if isinstance(outcome, str):
         who = f"chat in slot {found.slot}" if found.slot >= 0 else "chat"
-        return [(command.reply, _refusal(CONFLICT, f"The {who} {reason}."))]
-    is_held = command.kind == "park"
-    done = {"id_slot": found.slot, "id": found.id, "worker": command.worker, "is_held": is_held}
+        return [(command.reply, _refusal(CONFLICT, f"The {who} {outcome}."))]
     events = engine.drain()
-    if not is_held:
+    if command.kind == "unpark":
         events.append((found.id, Released()))
-    return [*events, (command.reply, Answer(done))]
+    return [*events, (command.reply, Answer(done | outcome))]
+
+
+def _do(engine: Engine, command: Command, found: Sequence) -> dict[str, Any] | str:
+    """What the answer adds, or why it could not be done."""
+    if command.kind == "park":
+        return engine.hold(found.id) or {"is_held": True}
+    if command.kind == "unpark":
+        return engine.release(found.id) or {"is_held": False}
+    if command.kind == "prioritise":
+        was, priority = found.priority, int(command.priority)
+        return engine.prioritise(found.id, priority) or {"priority": priority, "was": was}
+    n_decoded = found.generated
+    engine.cancel(found.id)
+    return {"n_decoded": n_decoded}
 
 
 def _find(engine: Engine, command: Command) -> Sequence | Answer:

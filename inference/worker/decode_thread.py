@@ -11,7 +11,7 @@ from collections import deque
 from typing import Any
 
 from inference.broker.control import Command
-from inference.engine.engine import Emitted, Engine
+from inference.engine.engine import Emitted, Engine, Life
 from inference.engine.sequence import Sequence
 from inference.messages import Event, Token
 
@@ -30,8 +30,8 @@ class DecodeThread(threading.Thread):
     def __init__(self, engine: Engine, snapshots: Snapshots, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(name="decode", daemon=True)
         self._engine, self._snapshots, self._loop = engine, snapshots, loop
-        # a sequence to add, an id to cancel, a command to answer, None: stop
-        self._inbox: deque[Sequence | str | Command | None] = deque()
+        # a sequence to add, an id to cancel, a command to answer, lives to take over, None: stop
+        self._inbox: deque[Sequence | str | Command | list[Life] | None] = deque()
         self._awake = threading.Condition()
         self._out: list[Emitted] = []
         self._out_lock = threading.Lock()
@@ -57,6 +57,10 @@ class DecodeThread(threading.Thread):
     def add(self, seq: Sequence) -> None:
         self._put(seq)
 
+    def take_over(self, lives: list[Life]) -> None:
+        """Go on with sequences of a worker that is gone."""
+        self._put(lives)
+
     def cancel(self, seq_id: str) -> None:
         self._put(seq_id)
 
@@ -67,7 +71,7 @@ class DecodeThread(threading.Thread):
     def stop(self) -> None:
         self._put(None)
 
-    def _put(self, item: Sequence | str | Command | None) -> None:
+    def _put(self, item: Sequence | str | Command | list[Life] | None) -> None:
         with self._awake:
             self._inbox.append(item)
             self._awake.notify()
@@ -124,6 +128,8 @@ class DecodeThread(threading.Thread):
                     engine.add(item)
                 elif isinstance(item, Command):
                     events += by_hand.carry_out(engine, item)
+                elif isinstance(item, list):
+                    engine.take_over(item)
                 else:
                     engine.cancel(item)
             if changed:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from types import MappingProxyType
 
 from inference.engine.llama import Model
 from inference.engine.sampling import Sampler
@@ -11,6 +13,8 @@ from inference.engine.text import TextAssembler
 from inference.messages import Accepted, Answer, Failed, GenerationRequest, Job
 
 from .chat_template import ChatTemplate, TemplateFailure
+
+NO_SEEDS: Mapping[str, int] = MappingProxyType({})
 
 
 class Refused(Exception):
@@ -31,9 +35,9 @@ class Intake:
     def __init__(self, model: Model, template: ChatTemplate, n_ctx_seq: int) -> None:
         self.model, self.template, self.n_ctx_seq = model, template, n_ctx_seq
 
-    def generations(self, job: Job) -> list[tuple[Accepted, Sequence]]:
-        """Each of a job's siblings, in order: all of them, or none. Raises Refused with the error that the
-        client is to see."""
+    def generations(self, job: Job, seeds: Mapping[str, int] = NO_SEEDS) -> list[tuple[Accepted, Sequence]]:
+        """Each of a job's siblings, in order: all of them, or none. `seeds` are those that some had in an
+        earlier life. Raises Refused with the error that the client is to see."""
         request = GenerationRequest.from_dict(job.body)
         choices = request.choices()
         prompts: list[list[int]] = []
@@ -47,7 +51,7 @@ class Intake:
                 message = f"prompt {len(prompts)}: {failed.message}"
                 raise Refused(replace(failed, message=message)) from refused
         return [
-            self._sequence(id, job.owner, choice, prompts[index // request.n].copy())
+            self._sequence(id, job.owner, choice, prompts[index // request.n].copy(), seeds.get(id, -1))
             for index, (id, choice) in enumerate(zip(job.generations(), choices, strict=True))
         ]
 
@@ -67,12 +71,13 @@ class Intake:
         return tokens
 
     def _sequence(
-        self, id: str, owner: str, request: GenerationRequest, tokens: list[int]
+        self, id: str, owner: str, request: GenerationRequest, tokens: list[int], seed: int
     ) -> tuple[Accepted, Sequence]:
         # A window beyond the model's own is memory for nothing, times the number of choices.
         last_n = min(request.sampling.repeat_last_n, self.model.n_ctx_train)
+        params = replace(request.sampling, repeat_last_n=last_n)
         try:
-            sampler = Sampler(self.model, replace(request.sampling, repeat_last_n=last_n))
+            sampler = Sampler(self.model, params if seed < 0 else replace(params, seed=seed))
         except ValueError as error:
             raise refuse(str(error)) from error
         sampler.accept_prompt(tokens)

@@ -12,18 +12,23 @@ import socket
 import sys
 import time
 from collections import OrderedDict
+from collections.abc import Mapping
 from typing import Any
 
-from inference.broker import connect, occupancy
-from inference.broker.control import ControlReader
-from inference.broker.jobs import JobReader
+from inference.broker import connect, control, occupancy
+from inference.broker.connect import patiently
+from inference.broker.control import Command, ControlReader
+from inference.broker.jobs import Claimed, JobReader
+from inference.broker.lease import RENEW_EVERY_S, Fenced, Lease
 from inference.broker.listeners import LOOK_EVERY_S, Listeners
 from inference.broker.publisher import Publisher
+from inference.engine import device
 from inference.engine.engine import Engine
 from inference.engine.llama import Context, Model, ModelError
 from inference.engine.sequence import Sequence
 from inference.messages import (
     TERMINAL,
+    Answer,
     Event,
     Failed,
     Finished,
@@ -37,14 +42,17 @@ from inference.messages import (
 from inference.options import Options
 from inference.tasks import end
 
+from . import takeover
 from .chat_template import ChatTemplate, TemplateFailure
 from .decode_thread import DecodeThread
-from .intake import Intake, Refused
+from .history import History
+from .intake import NO_SEEDS, Intake, Refused
 from .siblings import Siblings
 from .snapshot import Snapshots
 
 logger = logging.getLogger(__name__)
 
+CLAIM_EVERY_S = 2.0  # between two looks for jobs of workers that are gone
 CANNOT_START = 78  # EX_CONFIG: the reason was printed, a restart would not help
 LONG_TEXT = 20_000  # characters from which tokenising leaves the asyncio thread
 # Tokens, and nothing else, gather so long after some were published: fifteen messages a second read as a
@@ -96,6 +104,8 @@ def _told(event: Preempted | Resumed) -> str:
     """A park or a resume in the words of the worker's log."""
     if isinstance(event, Resumed):
         return f"resumed in slot {event.slot} after {event.waited:.1f} s"
+    if event.cause in ("worker", "client"):
+        return f"parked: its {event.cause} was gone, to be recomputed"
     if not event.cells:
         return f"parked before its prompt began ({event.cause})"
     where = f"{event.bytes / 2**20:.1f} MiB of RAM" if event.method == "swap" else "to be recomputed"
@@ -134,6 +144,7 @@ class Worker:
             rotate_after=options.rotate_after,
             context_shift=options.context_shift,
             preempt_every=options.preempt_every,
+            on_trial=lambda id: self._lease.suspect_sync(id),
         )
         self._gather_s = GPU_GATHER_S if model.on_gpu else CPU_GATHER_S
         template = ChatTemplate(model.chat_template, bos=model.bos, eos=model.eos)
@@ -152,35 +163,44 @@ class Worker:
                 "n_ctx_train": model.n_ctx_train,
                 "chat_template": template.source,
             },
+            "device": device.name(model.on_gpu),
             "n_ctx": n_cells,
             "n_ctx_seq": self._n_ctx_seq,
-            "swap": context.swap,
+            "swap": self._engine.swap,
             "context_shift": self._engine.context_shift,
             "exact": options.exact,
         }
         self._numbers: dict[str, int] = {}  # the last sequence number of each generation that runs here
         self._siblings = Siblings()
+        self._history = History(self.id)
         self._cancelled: OrderedDict[str, None] = OrderedDict()  # cancelled before their job was read
-        self._jobs = JobReader(self.id)
         self._control = ControlReader()
-        self._publisher = Publisher(self.id)
         self._listeners = Listeners()
+        self._reading = asyncio.Lock()  # one job at a time goes through the intake
+        self._claim_now = asyncio.Event()
+        self._takes_jobs = asyncio.Event()  # unless an operator drains this worker
+        self._takes_jobs.set()
 
     async def run(self) -> int:
-        """Serve until SIGTERM or SIGINT (0), or until the decode thread dies (1)."""
+        """Serve until SIGTERM or SIGINT (0), or until the decode thread dies or another worker has taken
+        over (1)."""
         loop = asyncio.get_running_loop()
         stop = asyncio.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, stop.set)
+        self._lease = await Lease.acquire(self.id)
+        self._jobs = JobReader(self._lease.token)
+        self._publisher = Publisher(self.id, self._lease)
         self._thread = DecodeThread(self._engine, Snapshots(self._engine), loop)
         await self._put_picture()
-        await self._fail_abandoned()
         self._thread.start()
         logger.info("ready: %s, %d cells, %d slots", self._about["model"]["alias"], self._about["n_ctx"],
                     self._engine.n_slots)  # fmt: skip
         tasks = [
             asyncio.create_task(forever())
             for forever in (
+                self._keep_lease,
+                self._claim_jobs,
                 self._take_jobs,
                 self._obey,
                 self._publish,
@@ -191,51 +211,75 @@ class Worker:
         watched = [asyncio.create_task(stop.wait()), asyncio.create_task(self._thread.ended.wait()), *tasks]
         await asyncio.wait(watched, return_when=asyncio.FIRST_COMPLETED)
         await end(watched)
-        for task in watched:
-            if not task.cancelled() and (error := task.exception()):
-                logger.error("The worker stops after an error", exc_info=error)
         self._thread.stop()
+        errors = [error for task in watched if not task.cancelled() and (error := task.exception())]
+        is_fenced = any(isinstance(error, Fenced) for error in errors)
+        if is_fenced:
+            logger.error("Another worker has taken over what this one ran, which was not heard of for long")
+        for error in errors:
+            if not isinstance(error, Fenced):
+                logger.error("The worker stops after an error", exc_info=error)
         with contextlib.suppress(Exception):
             async with asyncio.timeout(2):
-                await self._leave()
+                if not is_fenced:
+                    await self._lease.give_up(in_order=stop.is_set() and not errors)
+                    await self._put_picture(state="stopping")
                 await connect.close()
-        return 0 if stop.is_set() else 1
+        return 0 if stop.is_set() and not errors else 1
 
     # --- what runs side by side -------------------------------------------------------------------
 
     async def _take_jobs(self) -> None:
+        await self._claim()  # they come first
         while True:
-            for job in await self._jobs.read():
-                await self._take(job)
+            await self._takes_jobs.wait()
+            jobs = await self._jobs.read()
+            while jobs and self._takes_jobs.is_set():
+                job = jobs.pop(0)
+                if job.goes_on:
+                    await self._go_on([Claimed(job, "", gone="client")])
+                else:
+                    await self._take(job)
+            if jobs:  # it has begun to drain while it read
+                await self._jobs.leave(jobs)
+                await patiently(lambda: control.tell(Command("claim", "")))
 
     async def _take(self, job: Job) -> None:
-        taken = await self._consider(job)
+        async with self._reading:
+            taken = await self._consider(job)
         # From here to the hand-over nothing is awaited: a cancel finds the job before it or after it.
         if job.id in self._cancelled:
             del self._cancelled[job.id]
             taken = [(CANCELLED_UNSEEN, None)]
         ids = sibling_ids(job.id, len(taken))
-        self._siblings.add(job.id, ids)
-        if job.reply_to:
-            self._listeners.add(job.id, job.reply_to)
+        self._open_books(job, dict.fromkeys(ids, 0))
         for id, (event, _) in zip(ids, taken, strict=True):
-            if job.reply_to:
-                self._publisher.route(id, job.reply_to)
-            self._numbers[id] = 0
             self._thread.tell(id, event)
         for _, seq in taken:
             if seq is not None:
                 self._thread.add(seq)
 
-    async def _consider(self, job: Job) -> list[tuple[Event, Sequence | None]]:
+    def _open_books(self, job: Job, numbers: Mapping[str, int]) -> None:
+        """Generations of a job run here from now on; the numbers of the last event of each."""
+        self._siblings.add(job.id, numbers)
+        self._numbers |= numbers
+        if job.reply_to:
+            self._listeners.add(job.id, job.reply_to)
+            for id in numbers:
+                self._publisher.route(id, job.reply_to)
+
+    async def _consider(
+        self, job: Job, seeds: Mapping[str, int] = NO_SEEDS
+    ) -> list[tuple[Event, Sequence | None]]:
         """The first event of each generation of a job, and the sequence to run; a job that is refused, or
         is no generation, has one event."""
         try:
-            long = _length(job.body) > LONG_TEXT
+            # The chat template runs in another process.
+            long = _length(job.body) > LONG_TEXT or bool(job.body.get("messages"))
             if job.kind == "generate":
                 if long:
-                    return [*await asyncio.to_thread(self._intake.generations, job)]
-                return [*self._intake.generations(job)]
+                    return [*await asyncio.to_thread(self._intake.generations, job, seeds)]
+                return [*self._intake.generations(job, seeds)]
             if long:
                 return [(await asyncio.to_thread(self._intake.answer, job), None)]
             return [(self._intake.answer(job), None)]
@@ -248,7 +292,7 @@ class Worker:
     async def _obey(self) -> None:
         while True:
             for command in await self._control.read():
-                if command.kind == "cancel":
+                if command.kind == "cancel" and not command.reply:
                     running = self._siblings.of(command.id)
                     for id in running:
                         self._thread.cancel(id)
@@ -258,8 +302,26 @@ class Worker:
                             self._cancelled.popitem(last=False)
                 elif command.kind == "follow":
                     self._publisher.route(command.id, command.group)
+                    self._listeners.also(command.id, command.group)
+                elif command.kind == "claim":
+                    self._claim_now.set()
+                elif command.worker == self.id and command.kind in ("drain", "undrain"):
+                    self._drain(command)
                 elif command.worker == self.id:
                     self._thread.obey(command)
+
+    def _drain(self, command: Command) -> None:
+        """Take no more jobs, and go on with those that are here; or take jobs again."""
+        is_draining = command.kind == "drain"
+        if is_draining:
+            self._takes_jobs.clear()
+        else:
+            self._takes_jobs.set()
+            self._claim_now.set()
+        self._about["state"] = "draining" if is_draining else "ready"
+        logger.info("%s jobs are taken, by wish of an operator", "No more" if is_draining else "Again")
+        self._thread.has_snapshot.set()  # so that it is seen at once
+        self._thread.tell(command.reply, Answer({"worker": self.id, "is_draining": is_draining}))
 
     async def _publish(self) -> None:
         while True:
@@ -310,24 +372,62 @@ class Worker:
     async def _put_picture(self, **changes: Any) -> None:
         picture = {**self._about, **self._thread.take_snapshot(), "at": time.time(), **changes}
         await occupancy.put(picture)
+        await self._history.add(picture)
 
-    # --- beginnings and ends ----------------------------------------------------------------------
+    # --- leases and takeovers ---------------------------------------------------------------------
 
-    async def _fail_abandoned(self) -> None:
-        """What this worker's predecessor was running when it died is told so, and closed."""
-        message = "the worker died while it ran this request; send it again"
-        for job, last in await self._jobs.abandoned():
-            if not last[job.id]:  # never accepted: told once, as a refusal is
-                last = {job.id: 0}
-            self._siblings.add(job.id, last)
-            for id in last if job.reply_to else ():
-                self._publisher.route(id, job.reply_to)
-            self._numbers |= last
-            await self._send([(id, Failed(503, "unavailable_error", message)) for id in last])
+    async def _keep_lease(self) -> None:
+        """Raises Fenced when it is lost."""
+        while True:
+            if not await self._lease.renew():
+                await self._publisher.restore()
+            await asyncio.sleep(RENEW_EVERY_S)
 
-    async def _leave(self) -> None:
-        """Tell everybody who still waits, and go out of sight."""
-        await self._put_picture(state="stopping")
-        message = "the worker was stopped while it ran this request; send it again"
-        failed = Failed(503, "unavailable_error", message)
-        await self._send([*self._thread.take_events(), *((i, failed) for i in list(self._numbers))])
+    async def _claim_jobs(self) -> None:
+        """Go on with what workers that are gone have left."""
+        while True:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(CLAIM_EVERY_S):
+                    await self._claim_now.wait()
+            self._claim_now.clear()
+            if self._takes_jobs.is_set():
+                await self._claim()
+
+    async def _claim(self) -> None:
+        if claimed := await self._jobs.claim(self._lease):
+            await self._go_on(claimed)
+
+    async def _go_on(self, claimed: list[Claimed]) -> None:
+        found = [await takeover.look(one, self._consider_again) for one in claimed]
+        gone = await control.cancelled()
+        # From here to the hand-over nothing is awaited: a cancel finds a job before it or after it.
+        gone |= self._cancelled.keys()
+        over, lives = [], []
+        for left in found:
+            if not left.histories:
+                over.append(left.job.id)
+                continue
+            if left.gone:
+                logger.warning("%s is taken over: its %s was gone", left.job.id, left.gone)
+            self._open_books(left.job, left.numbers)
+            for id, history in left.histories.items():
+                self._publisher.remember(id, history)
+            for id, event in left.told:
+                self._thread.tell(id, event)
+            lives += left.lives
+        self._thread.take_over(lives)
+        for left in found:
+            for id in gone.intersection([left.job.id, *left.histories]):
+                for running in self._siblings.of(id):
+                    self._thread.cancel(running)
+        await self._jobs.ack(over)
+
+    async def _consider_again(self, job: Job, seeds: Mapping[str, int]) -> takeover.Taken:
+        """`_consider` for what was accepted once, or may have ended its worker before it was."""
+        async with self._reading:
+            if seeds:
+                return await self._consider(job, seeds)
+            await self._lease.suspect(job.id)
+            taken = await self._consider(job)
+            await self._lease.suspect("")
+            return taken

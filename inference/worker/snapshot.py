@@ -9,6 +9,7 @@ from typing import Any
 from inference.engine.engine import Engine
 from inference.engine.sequence import Sequence, State
 
+HISTOGRAMS = ("first_token_seconds", "parked_seconds", "copy_out_seconds", "copy_in_seconds")
 RATE_OVER_S = 1.0  # tokens per second are averaged over about this long
 
 
@@ -34,7 +35,18 @@ class Snapshots:
         counters["preempt_ram_kept_bytes"] = engine.kept_bytes
         counters["copied_out_bytes_total"], counters["copied_in_bytes_total"] = engine.copied_bytes
         self._measure(now)
+        head = engine.head
         return {
+            "taken_at": epoch + now,
+            "silence": self._longest_silence(now),
+            "head": head
+            and {
+                "generation": head.sequence.id,
+                "owner": head.sequence.owner,
+                "needs": head.needs,
+                "free": head.free,
+                "slots": head.slots,
+            },
             "pool": {"cells": engine.n_cells, "used": engine.used_cells},
             "slots": [self._slot(i, shown.get(i), epoch) for i in range(engine.n_slots)],
             "parked": [_parked(s, epoch) for s in (*engine.parked, *engine.leaving)],
@@ -53,9 +65,7 @@ class Snapshots:
                 name: [[cause, method, n] for (cause, method), n in moves.items()]
                 for name, moves in (("parks", engine.counters.parks), ("resumes", engine.counters.resumes))
             },
-            "histograms": {
-                name: counted[name] for name in ("parked_seconds", "copy_out_seconds", "copy_in_seconds")
-            },
+            "histograms": {name: counted[name] for name in HISTOGRAMS},
         }
 
     def _measure(self, now: float) -> None:
@@ -69,6 +79,12 @@ class Snapshots:
                 at, generated = now, s.generated
             rates[s.id] = (at, generated, rate)
         self._rates = rates
+
+    def _longest_silence(self, now: float) -> float:
+        """Seconds for which some chat has got no token, though nobody holds it; 0 when all are written."""
+        waiting = (s for s in self._engine.everyone() if not (s.held or s.decoding))
+        since = min((s.parked_at if s.first_token_at else s.arrived_at for s in waiting), default=now)
+        return max(0.0, now - since)
 
     def _slot(self, slot: int, s: Sequence | None, epoch: float) -> dict[str, Any]:
         if s is None:
@@ -119,6 +135,7 @@ def _parked(s: Sequence, epoch: float) -> dict[str, Any]:
         "held": s.held,
         "slot": s.slot,
         "cells": s.swapped,
+        "tokens": len(s.tokens),
         "bytes": s.copy.charged if s.copy is not None else 0,
         "since": epoch + s.parked_at,
         "method": s.method,

@@ -121,6 +121,10 @@ class Worker:
             over = [] if self._going[job.id] else [job.id]
             await self._publisher.publish([(id, self._said[id], event)], over)
 
+    def said(self, job: Job, *numbers: int) -> None:
+        """What the logs of its generations hold already."""
+        self._said |= dict(zip(job.generations(), numbers, strict=True))
+
     async def answers(self, data: dict[str, Any]) -> Command:
         """Give the next command that wants an answer this one."""
         while True:

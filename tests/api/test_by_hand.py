@@ -24,10 +24,11 @@ ID = new_id()
 DONE = {"id_slot": 0, "id": ID, "worker": "w1", "is_held": True}
 
 
-async def key_of(**user: Any) -> dict[str, str]:
-    """The header of a new key whose owner is such a user, and may change generations."""
+async def key_of(operates: bool = True, **user: Any) -> dict[str, str]:
+    """The header of a new key whose owner is such a user, and has the permission to operate."""
     owner = await User.objects.acreate(username="ada", **user)
-    await owner.user_permissions.aadd(await Permission.objects.aget(codename="change_generation"))
+    if operates:
+        await owner.user_permissions.aadd(await Permission.objects.aget(codename="change_generation"))
     return {"Authorization": f"Bearer {await asyncio.to_thread(create_key, 'laptop', owner)}"}
 
 
@@ -89,10 +90,9 @@ async def test_a_key_whose_owner_is_not_staff_may_not(user):
 
 async def test_a_key_whose_owner_may_only_look_may_not():
     await show()
-    owner = await User.objects.acreate(username="ada", is_staff=True)
-    key = await asyncio.to_thread(create_key, "laptop", owner)
-    client = await fetch("POST", PARK, {}, Authorization=f"Bearer {key}")
+    client = await fetch("POST", PARK, {}, **await key_of(is_staff=True, operates=False))
     assert (client.status, client.json["error"]["type"]) == (403, "permission_error")
+    assert "may look at other people's chats, and not act" in client.json["error"]["message"]
     assert await no_command_was_sent()
 
 

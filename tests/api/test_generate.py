@@ -2,12 +2,13 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from typing import Any
 
 import pytest
 
 from inference import stream
 from inference.broker.connect import async_client
-from inference.broker.keys import CONTROL, snapshot
+from inference.broker.keys import CONTROL, JOBS, snapshot
 from inference.consumers import ChatCompletions, Completion
 from inference.messages import (
     Accepted,
@@ -23,6 +24,7 @@ from inference.messages import (
 )
 from inference.models import ApiKey
 from inference.wire.errors import RequestError
+from inference.wire.ids import Ids
 from inference.wire.llamacpp import COMPLETION
 from tests.broker.play import END, told
 
@@ -31,6 +33,7 @@ from .play import Client, Worker, fetch, working
 CHAT = {"model": "x", "messages": [{"role": "user", "content": "hi"}], "stream": True}
 PLAIN = {"prompt": "hi", "stream": True}
 PARK = Preempted(0, "pressure", 5, 50)
+NEVER = 3600.0  # s
 TOO_LONG = Failed(400, "exceed_context_size_error", "the prompt is too long", {"n_ctx": 64})
 
 
@@ -106,7 +109,8 @@ async def test_without_streaming_there_is_one_body_and_nothing_of_parks():
     assert b"preempt" not in client.body
 
 
-async def test_the_stream_opens_with_the_first_byte():
+async def test_the_stream_opens_with_the_first_byte(options):
+    options(sse_ping_interval=-1)
     async with working() as worker:
         client = Client("POST", "/completion", PLAIN)
         job = await worker.takes()
@@ -157,9 +161,10 @@ async def test_a_malformed_request_is_a_400_before_anything_is_asked_of_a_worker
     assert client.json["error"]["type"] == "invalid_request_error"
 
 
-async def test_a_park_is_told_before_the_first_token_and_opens_the_stream():
+async def test_a_park_is_told_before_the_first_token_and_opens_the_stream(options):
+    options(sse_ping_interval=-1)
     async with working() as worker:
-        client = Client("POST", "/completion", PLAIN)
+        client = Client("POST", "/completion", PLAIN, completion(parked_every=NEVER))
         job = await worker.takes()
         await worker.says(job, Accepted(3, 1, 9), PARK)
         await client.hears(": preempted\n\n")
@@ -313,6 +318,27 @@ async def test_when_all_workers_have_died_the_stream_fails(events):
     await worker.is_told_to_cancel(job)
 
 
+async def test_a_request_that_redis_has_lost_fails(monkeypatch):
+    monkeypatch.setattr(stream, "LOST_AFTER", 0.05)
+    async with working():
+        client = Client("POST", "/completion", PLAIN, completion(look_every=0.02))
+        while not await async_client().delete(JOBS):
+            pass
+        await client.ends()
+    assert client.status == 503
+    assert "lost when Redis was restarted" in client.json["error"]["message"]
+
+
+async def test_a_request_that_waits_in_the_queue_is_not_lost(monkeypatch):
+    monkeypatch.setattr(stream, "LOST_AFTER", 0.0)
+    async with working() as worker:
+        client = Client("POST", "/completion", PLAIN, completion(look_every=0.01))
+        await some_intervals(worker)
+        await worker.says(await worker.takes(), *told("x"))
+        await client.ends()
+    assert client.status == 200
+
+
 async def test_a_finished_generation_is_not_cancelled():
     async with working() as worker:
         client = Client("POST", "/completion", PLAIN)
@@ -354,7 +380,8 @@ async def relayed(*events: Event) -> list[bytes]:
 
     request = GenerationRequest(prompt="hi")
     encoder = COMPLETION.encoder(request, {"prompt": "hi"}, id="1", model="tiny", created=0)
-    await stream.relay(Come(*events), encoder, send, arrived=0.0, ping_every=None)  # type: ignore[arg-type]
+    come: Any = Come(*events)
+    await stream.relay(come, encoder, Ids("1", shown=False), send, arrived=0.0, ping_every=None)
     return sent
 
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from inference import http
 from inference.messages import Answer, Failed
 from tests.broker.play import show
 
@@ -104,8 +105,8 @@ async def test_an_unknown_path_is_a_404_in_json():
     assert (client.status, client.json["error"]["type"]) == (404, "not_found_error")
 
 
-async def test_a_body_that_is_too_large_is_a_413(options):
-    options(max_body=1)
+async def test_a_body_that_is_too_large_is_a_413(monkeypatch):
+    monkeypatch.setattr(http, "MAX_BODY", 2**20)  # as --max-body 1 does
     client = await fetch("POST", "/completion", b"x" * (2**20 + 1))
     assert (client.status, client.json["error"]["code"]) == (413, 413)
     assert "1 MiB" in client.json["error"]["message"]

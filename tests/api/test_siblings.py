@@ -15,7 +15,7 @@ from inference.recorder import Recorder
 from tests.broker.play import END, told
 
 from .play import Client, Worker, working
-from .test_generate import completion, some_intervals
+from .test_generate import NEVER, completion, some_intervals
 
 TWO = {"prompt": ["hi", "ho"], "stream": True}
 OPENAI = {
@@ -82,9 +82,10 @@ async def test_without_streaming_all_choices_are_one_body(path):
     ]
 
 
-async def test_each_notice_names_its_choice():
+async def test_each_notice_names_its_choice(options):
+    options(sse_ping_interval=-1)
     async with working() as worker:
-        client = Client("POST", "/completion", TWO)
+        client = Client("POST", "/completion", TWO, completion(parked_every=NEVER))
         job = await worker.takes()
         await accept(worker, job)
         for index, event in ((1, PARK), (0, PARK), (1, Resumed(0, 0.1)), (0, Resumed(0, 0.1))):

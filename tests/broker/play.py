@@ -9,6 +9,7 @@ from typing import Any
 
 from inference.broker import occupancy
 from inference.messages import Accepted, Event, Finished, Job, Started, Timings, Token
+from inference.worker.snapshot import HISTOGRAMS
 
 END = Finished("eos", "", "", 3, 2, False, 0, Timings(), 0, 0.0, 0.1)
 
@@ -91,12 +92,16 @@ def picture(worker: str = "w1", state: str = "ready", **more: Any) -> dict[str, 
         "slots": [slot],
         "parked": [],
         "queue": [],
+        "device": "a processor",
+        "taken_at": time.time(),
+        "silence": 0.0,
+        "head": None,
         "swap": "pieces",
         "context_shift": False,
         "exact": False,
         "counters": counters,
         "moves": {"parks": [], "resumes": []},
-        "histograms": dict.fromkeys(("parked_seconds", "copy_out_seconds", "copy_in_seconds"), histogram),
+        "histograms": dict.fromkeys(HISTOGRAMS, histogram),
     } | more
 
 

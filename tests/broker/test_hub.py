@@ -1,14 +1,16 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
+import pytest
 from channels.layers import get_channel_layer
 
+from inference.broker import control, log
 from inference.broker import hub as hub_module
-from inference.broker import log
 from inference.broker.connect import async_client
 from inference.broker.control import Command, ControlReader
-from inference.broker.hub import Follower, hub
+from inference.broker.hub import Crowded, Follower, hub
 from inference.broker.keys import event_log
 from inference.broker.publisher import Publisher
 from inference.messages import Event, Failed, Token
@@ -98,9 +100,11 @@ async def test_a_deadline_stands_under_a_flood_of_events_of_others():
 
     async with hub().follow(mine, fresh=True) as follower:
         flooding = asyncio.create_task(flood())
-        assert await follower.next(asyncio.get_running_loop().time() + 0.2) is None
+        before = published
+        while published < before + 2:  # on a busy machine a whole wait can see less of a flood
+            before = published
+            assert await follower.next(soon(0.2)) is None
         await end([flooding])
-    assert published > 1
 
 
 async def test_what_does_not_fit_the_queue_is_read_from_the_log(monkeypatch):
@@ -200,6 +204,36 @@ async def test_what_has_come_is_there_without_waiting():
         while found := follower.ready():
             heard.append(found)
         assert [found and found[1] for found in heard] == told("a")
+
+
+async def test_a_follower_that_nobody_tells_asks_again():
+    id, publisher, commands = new_id(), Publisher("w1"), control.ControlReader()
+    async with hub().follow(id, fresh=True) as follower:
+        await publisher.publish(numbered(id, told("a")))  # by a worker that does not know of it
+        assert await follower.next(asyncio.get_running_loop().time()) == (1, told("a")[0])
+        assert Command("follow", id, hub().group) in await commands.read()
+
+
+async def test_a_generation_has_so_many_followers_and_no_more(settings):
+    settings.BERTH = replace(settings.BERTH, max_followers=2)
+    id = new_id()
+    async with hub().follow(id, fresh=True):
+        async with hub().follow(id, fresh=True):
+            with pytest.raises(Crowded):
+                await hub().follow(id, fresh=True).__aenter__()
+        async with hub().follow(id, fresh=True), hub().follow(new_id(), fresh=True):
+            pass
+
+
+async def test_a_follower_holds_few_events_for_a_slow_reader():
+    id, publisher = new_id(), Publisher("w1")
+    publisher.route(id, hub().group)
+    texts = [str(i) for i in range(100)]
+    async with hub().follow(id, fresh=True, max_queued=5) as follower:
+        await publisher.publish(numbered(id, told(*texts)))
+        assert await follower.next(soon()) == (1, told()[0])
+        assert len(follower._queue) == 4
+        assert [await follower.next(soon()) for _ in told(*texts)[1:]][-1] == (103, END)
 
 
 async def test_a_deadline_stands_after_a_wait_for_a_later_one():

@@ -5,10 +5,9 @@ from inference.broker.connect import async_client
 from inference.broker.control import Command, ControlReader
 from inference.broker.jobs import JobReader
 from inference.broker.keys import JOBS
-from inference.broker.publisher import Publisher
 from inference.messages import Job
 
-from .play import job, new_id, numbered, told
+from .play import job, new_id
 
 
 async def taken(reader: JobReader, wanted: Job) -> None:
@@ -25,21 +24,6 @@ async def test_a_job_is_taken_by_one_worker_alone():
     await taken(one, wanted)
     await jobs.submit(last)
     assert await two.read() == [last]
-
-
-async def test_a_job_that_a_dead_worker_took_is_found_by_its_successor():
-    name, lost, done = new_id(), job(), job()
-    before = JobReader(name)
-    await jobs.submit(done)
-    await taken(before, done)
-    await before.ack([done.id])
-    await jobs.submit(lost)
-    await taken(before, lost)
-    await Publisher(name).publish(numbered(lost.id, told("a")[:2]))
-    after = JobReader(name)
-    assert await after.abandoned() == [(lost, {lost.id: 2})]
-    await after.ack([lost.id])
-    assert await JobReader(name).abandoned() == []
 
 
 async def test_a_finished_job_leaves_the_stream():

@@ -14,10 +14,17 @@ async def test_a_worker_lives_as_long_as_its_picture():
     shown = picture(worker=worker)
     await occupancy.put(shown)
     assert shown in await occupancy.get_all()
-    assert await occupancy.any_alive()
     assert 0 < await async_client().ttl(snapshot(worker)) <= occupancy.LIVES_S
     await async_client().delete(snapshot(worker))
     assert worker not in [found["worker"] for found in await occupancy.get_all()]
+
+
+async def test_the_overview_names_each_generation_that_a_live_worker_has():
+    slots = [{"generation": "a"}, {"generation": None}]
+    await occupancy.put(picture(slots=slots, parked=[{"generation": "b"}], queue=[{"generation": "c"}]))
+    found = await occupancy.overview()
+    assert found.alive
+    assert {"a", "b", "c"} <= found.generations
 
 
 async def test_threads_see_the_same():
@@ -37,4 +44,4 @@ async def test_the_monitors_are_told_of_the_last_picture_and_not_of_each():
         assert await layer.receive(channel) == {"type": "occupancy.update"}
         told += 1
         used = next(p["pool"]["used"] for p in await occupancy.get_all() if p["worker"] == worker)
-    assert told < 100
+    assert told < 200

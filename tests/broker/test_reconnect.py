@@ -77,8 +77,9 @@ async def test_an_answer_that_came_too_late_is_not_taken_for_the_next_one(monkey
     echo = connect.Script("return ARGV[1]")
     assert await echo.run([], ["first"]) == b"first"
     monkeypatch.setattr(connect, "SOCKET_TIMEOUT", 0.1)
-    await connect.async_client().client_pause(1000)
+    await connect.async_client().client_pause(60_000, all=False)  # scripts wait, other commands do not
     with pytest.raises(connect.AWAY):
         await echo.run([], ["late"])
     monkeypatch.undo()
+    await connect.async_client().client_unpause()
     assert await echo.run([], ["next"]) == b"next"

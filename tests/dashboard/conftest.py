@@ -20,10 +20,16 @@ def grace(db) -> User:
 
 @pytest.fixture
 def staff(db) -> User:
-    """Who may look at other people's generations and act on them."""
-    user = User.objects.create_user("root", is_staff=True)
-    user.user_permissions.add(Permission.objects.get(codename="change_generation"))
-    return user
+    """Who may look at the monitor and act there."""
+    staff = User.objects.create_user("root", is_staff=True)
+    staff.user_permissions.add(Permission.objects.get(codename="change_generation"))
+    return staff
+
+
+@pytest.fixture
+def onlooker(db) -> User:
+    """Staff who may look, and no more."""
+    return User.objects.create_user("eve", is_staff=True)
 
 
 @pytest.fixture

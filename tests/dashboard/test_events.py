@@ -9,34 +9,43 @@ from dashboard import events
 from inference.messages import Accepted, Failed, Finished, Preempted, Resumed, Started, Timings, Token
 from inference.models import Generation
 
+ID = "0" * 32
+
 
 def read(raw: bytes) -> tuple[str | None, str, object]:
     fields = dict(line.split(": ", 1) for line in raw.decode().strip().split("\n"))
     return fields.get("id"), fields["event"], json.loads(fields["data"])
 
 
-def test_the_id_of_an_event_is_its_sequence_number():
-    assert read(events.event(7, Token(1, "boat"))) == ("7", "token", "boat")
+def test_the_id_of_an_event_is_its_generation_and_its_sequence_number():
+    id, *rest = read(events.event(ID, 7, Token(1, "boat")))
+    assert (id, rest) == (f"{ID}.7", ["token", "boat"])
+    assert events.number(ID, f"{ID}.7".encode()) == 7
+
+
+@pytest.mark.parametrize("id", ["", "7", f"{ID[1:]}1.7", f"{ID}.", f"{ID}.-1", f"{ID}.{'9' * 5000}", "ÿ"])
+def test_an_id_that_is_none_of_the_generation_s_is_its_beginning(id):
+    assert events.number(ID, id.encode("latin-1")) == 0
 
 
 def test_text_with_line_breaks_stays_one_event():
-    raw = events.event(1, Token(1, "a\nb\r\n\nc\u2028"))
+    raw = events.event(ID, 1, Token(1, "a\nb\r\n\nc\u2028"))
     assert raw.count(b"\n") == 4
     assert read(raw)[2] == "a\nb\r\n\nc\u2028"
 
 
 def test_a_token_that_shows_nothing_is_not_sent():
-    assert events.event(3, Token(1, "")) == b""
+    assert events.event(ID, 3, Token(1, "")) == b""
 
 
 def test_states_before_the_first_token():
-    assert read(events.event(1, Accepted(5, 1, -1)))[1] == "accepted"
-    assert read(events.event(2, Started(0)))[1:] == ("started", {"slot": 0})
+    assert read(events.event(ID, 1, Accepted(5, 1, -1)))[1] == "accepted"
+    assert read(events.event(ID, 2, Started(0)))[1:] == ("started", {"slot": 0})
 
 
 def test_a_park_tells_since_when_and_why():
     since = time.time() - 3
-    _, kind, data = read(events.event(4, Preempted(0, "pressure", 90, 1000), since))
+    _, kind, data = read(events.event(ID, 4, Preempted(0, "pressure", 90, 1000), since))
     assert kind == "preempted"
     assert isinstance(data, dict)
     assert (data["since"], data["cause"]) == (since, "pressure")
@@ -44,7 +53,7 @@ def test_a_park_tells_since_when_and_why():
 
 
 def test_a_resume_tells_how_long_it_was():
-    assert read(events.event(5, Resumed(0, 2.5)))[1:] == ("resumed", {"waited": 2.5})
+    assert read(events.event(ID, 5, Resumed(0, 2.5)))[1:] == ("resumed", {"waited": 2.5})
 
 
 @pytest.mark.parametrize(
@@ -58,12 +67,12 @@ def test_a_resume_tells_how_long_it_was():
 )
 def test_the_end_brings_the_last_text_and_says_how_it_came(stop_type, note):
     end = Finished(stop_type, "", "!", 5, 9, False, 0, Timings(), 0, 0.0, 0.1)
-    assert read(events.event(9, end))[1:] == ("finished", {"text": "!", "note": note})
+    assert read(events.event(ID, 9, end))[1:] == ("finished", {"text": "!", "note": note})
 
 
 def test_a_failure_says_what_to_do():
     failed = Failed(400, "exceed_context_size_error", "it exceeds the available context size of 512 tokens")
-    _, kind, data = read(events.event(1, failed))
+    _, kind, data = read(events.event(ID, 1, failed))
     assert kind == "failed"
     assert data == {"note": "This chat is too long for the model. Shorten the message, or start a new chat."}
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 import re
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import Any
 
@@ -14,6 +16,7 @@ from .stack import Stack
 KNIGHT = "Once upon a time there was a brave knight who"
 FOX = "The quick brown fox jumps over the lazy dog and"
 NOTICES = (": preempted", ": resumed")
+FIRST = {"priority": -100}  # it is not parked for those who wait before these have waited ten minutes
 
 
 class Reply:
@@ -69,6 +72,18 @@ class Reply:
                 return line
         raise AssertionError(f"the stream ended without {start!r}: {self.lines[-5:]}")
 
+    def read_until_it_breaks(self) -> Reply:
+        """Everything up to the end of a stream whose server died."""
+        with contextlib.suppress(http.client.HTTPException, OSError):
+            self.read()
+        return self
+
+    @property
+    def last_id(self) -> str:
+        """The id of the last event that came whole."""
+        data = max(at for at, line in enumerate(self.lines) if line.startswith("data:"))
+        return [line[4:] for line in self.lines[:data] if line.startswith("id: ")][-1]
+
     def read(self) -> Reply:
         """Everything that is left."""
         for _ in self:
@@ -118,9 +133,17 @@ def slots(stack: Stack) -> list[dict[str, Any]]:
     return Reply(stack.port, "/slots").json()  # type: ignore[no-any-return]
 
 
+def until(condition: Callable[[], bool]) -> None:
+    """Ask again and again, for as long as a test may take."""
+    give_up = time.monotonic() + 120
+    while not condition():
+        assert time.monotonic() < give_up
+
+
+def is_idle(stack: Stack) -> bool:
+    """Nobody is in a slot."""
+    return not any(slot["is_processing"] for slot in slots(stack))
+
+
 def wait_until_idle(stack: Stack) -> None:
-    """Nobody is in a slot any more; asks until it is so."""
-    for _ in range(2000):
-        if not any(slot["is_processing"] for slot in slots(stack)):
-            return
-    raise AssertionError(f"slots are still held: {slots(stack)}")
+    until(lambda: is_idle(stack))

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-from .api import KNIGHT, Reply, body
+from .api import KNIGHT, Reply, body, wait_until_idle
 from .stack import Stack, launch_chromium, signed_in
 
 expect.set_options(timeout=120_000)  # a busy machine is no failure
@@ -21,6 +21,24 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     stack.start()
     yield stack
     stack.stop()
+
+
+@pytest.fixture(scope="package")
+def endless_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    flags: dict[str, Any] = {"ctx-size": 512, "parallel": 2, "temp": 0}
+    stack = Stack(tmp_path_factory.mktemp("endless"), **flags)
+    stack.flags.append("--context-shift")
+    stack.start()
+    yield stack
+    stack.stop()
+
+
+@pytest.fixture
+def endless(endless_stack: Stack) -> Iterator[Stack]:
+    """A stack where nobody runs, and chats go on until they are stopped: their context is shifted."""
+    wait_until_idle(endless_stack)
+    yield endless_stack
+    endless_stack.cancel_all()
 
 
 @pytest.fixture
@@ -41,6 +59,9 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture
 def sign_in(browser: Browser, stack: Stack) -> Iterator[Callable[..., Page]]:
-    """`sign_in("ada")` -> a page of a browser of its own. ada is staff, grace is not."""
+    """`sign_in("ada")` -> a page of a browser of its own, `sign_in("ada", endless)` on another stack.
+
+    ada is staff, grace is not.
+    """
     with ExitStack() as opened:
-        yield lambda name, **context: opened.enter_context(signed_in(browser, stack, name, **context))
+        yield lambda name, at=stack, **context: opened.enter_context(signed_in(browser, at, name, **context))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -18,11 +19,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import redis
 from playwright.sync_api import Browser, Page, Playwright
+
+from inference.broker.control import Command
+from inference.broker.keys import CONTROL, snapshot
 
 ROOT = Path(__file__).resolve().parents[2]
 PASSWORD = "correct-horse-battery"
-PEOPLE = {"ada": True, "grace": False}  # name -> is staff
+PEOPLE = {"ada": True, "grace": False, "eve": True}  # name -> is staff
+ONLOOKER = "eve"  # staff who may look, and no more
 CHROMIUM_FLAGS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -36,6 +42,7 @@ MAKE_PEOPLE = """
 from django.contrib.auth.models import User
 for name, staff in {people!r}.items():
     user, _ = User.objects.get_or_create(username=name, defaults=dict(is_staff=staff, is_superuser=staff))
+    user.is_superuser = staff and name != {onlooker!r}
     user.set_password({password!r})
     user.save()
 """
@@ -68,18 +75,21 @@ class Stack:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
+        self.wait_until_healthy()
+        self._make_people()
+
+    def wait_until_healthy(self) -> None:
+        """Raises RuntimeError with the end of its log when it does not become so."""
         for _ in range(600):
             if self._is_healthy():
-                break
+                return
             try:
                 self.process.wait(0.2)
             except subprocess.TimeoutExpired:
                 continue
             raise RuntimeError("serve ended:\n" + self.log.read_text()[-3000:])
-        else:
-            self.stop()
-            raise RuntimeError("serve did not become healthy:\n" + self.log.read_text()[-3000:])
-        self._make_people()
+        self.stop()
+        raise RuntimeError("serve did not become healthy:\n" + self.log.read_text()[-3000:])
 
     def _is_healthy(self) -> bool:
         try:
@@ -89,7 +99,7 @@ class Stack:
             return False
 
     def _make_people(self) -> None:
-        code = MAKE_PEOPLE.format(people=PEOPLE, password=PASSWORD)
+        code = MAKE_PEOPLE.format(people=PEOPLE, password=PASSWORD, onlooker=ONLOOKER)
         command = [sys.executable, "manage.py", "shell", "--no-imports", "-c", code]
         subprocess.run(command, cwd=ROOT, check=True, env=self.environ())
 
@@ -107,21 +117,38 @@ class Stack:
                 self.process.wait()
 
     def kill(self, name: str) -> None:
-        """End a child, the worker or web, as if it had crashed."""
+        """End a child, the worker, web or redis, as if it had crashed."""
         children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
         for pid in children:
-            if name in Path(f"/proc/{pid}/cmdline").read_text().split("\0"):
-                os.kill(int(pid), signal.SIGKILL)
-                return
+            with contextlib.suppress(OSError):  # it is gone by now
+                command = Path(f"/proc/{pid}/cmdline").read_text().split("\0")
+                if name in command or (name == "redis" and "valkey-server" in command[0]):
+                    os.kill(int(pid), signal.SIGKILL)
+                    return
         raise AssertionError(f"serve has no {name}")
 
-    def complete(self, prompt: str, n_predict: int) -> ApiStream:
-        """Start an API request that writes exactly `n_predict` tokens."""
-        return ApiStream(self.url, {"prompt": prompt, "n_predict": n_predict})
+    def complete(self, prompt: str, n_predict: int, **fields: Any) -> ApiStream:
+        """Start an API request that writes exactly `n_predict` tokens; -1: until the client leaves."""
+        return ApiStream(self.url, {"prompt": prompt, "n_predict": n_predict, **fields})
+
+    def redis(self) -> redis.Redis:
+        """A client of its Redis."""
+        elsewhere = self.data_dir / "redis.url"
+        url = elsewhere.read_text().strip() if elsewhere.exists() else f"unix://{self.data_dir}/redis.sock"
+        return redis.Redis.from_url(url)
+
+    def cancel_all(self) -> None:
+        """Have everything end that the workers show."""
+        with self.redis() as client:
+            for key in client.scan_iter(snapshot("*")):
+                shown = json.loads(client.get(key) or "{}")
+                for one in (one for place in ("slots", "parked", "queue") for one in shown.get(place, ())):
+                    if one["generation"]:
+                        client.xadd(CONTROL, Command("cancel", one["generation"])._asdict())
 
 
 class ApiStream:
-    """A streamed request to the API, read beside the browser."""
+    """A streamed request to the API, read beside the browser. `with stack.complete(...) as stream:`"""
 
     def __init__(self, url: str, body: dict[str, Any]) -> None:
         body = {"ignore_eos": True, "temperature": 0, "stream": True, **body}
@@ -131,17 +158,32 @@ class ApiStream:
         self._reply = urllib.request.urlopen(request, timeout=120)
         self.last: dict[str, Any] = {}
         self._started = threading.Event()
+        self._left = False
         self._thread = threading.Thread(target=self._read, daemon=True)
         self._thread.start()
 
     def _read(self) -> None:
-        for line in self._reply:
-            if line.startswith(b"data: {"):
-                self.last = json.loads(line[6:])
-                self._started.set()
+        with self._reply:
+            for line in self._reply:
+                if self._left:
+                    return
+                if line.startswith(b"data: {"):
+                    self.last = json.loads(line[6:])
+                    self._started.set()
+
+    def __enter__(self) -> ApiStream:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.leave()
+
+    def leave(self) -> None:
+        """Hang up, at the next line."""
+        self._left = True
+        self._thread.join(120)
 
     def wait_until_it_writes(self) -> None:
-        assert self._started.wait(60)
+        assert self._started.wait(120)
 
     def result(self) -> dict[str, Any]:
         """The last chunk, when all is written."""

@@ -102,20 +102,3 @@ def test_the_model_is_listed_and_described(stack: Stack) -> None:
     props = Reply(stack.port, "/props").json()
     assert props["total_slots"] == 2
     assert Reply(stack.port, "/metrics").status == 501
-
-
-def test_a_worker_that_dies_ends_its_streams_with_an_error_and_is_replaced(
-    tmp_path_factory: pytest.TempPathFactory,
-) -> None:
-    stack = Stack(tmp_path_factory.mktemp("killed"), **{"ctx-size": 512, "parallel": 2})
-    stack.start()
-    try:
-        with Reply(stack.port, "/completion", body("/completion", KNIGHT, 400)) as reply:
-            reply.wait_for("data:")
-            stack.kill("worker")
-            reply.read()
-            assert "worker died" in reply.objects[-1]["error"]["message"]
-        again = Reply(stack.port, "/completion", body("/completion", KNIGHT, 4)).read()
-        assert again.objects[-1]["tokens_predicted"] == 4
-    finally:
-        stack.stop()

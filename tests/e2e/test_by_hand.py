@@ -7,9 +7,9 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from .api import Reply, body
+from .api import KNIGHT, Reply, body, wait_until_idle
 from .stack import Stack
-from .test_chat import STORY, answer, ask, state_line, wait_for_the_end, wait_for_words
+from .test_chat import ENDLESS, answer, ask, state_line, stop, wait_for_more_words, wait_for_words
 
 pytestmark = [pytest.mark.browser, pytest.mark.model]
 
@@ -25,13 +25,15 @@ def press(monitor: Page, button: str, answer: str) -> None:
     expect(dialog).to_be_hidden()
 
 
-def test_staff_hold_a_chat_on_the_monitor_its_reader_is_told_and_it_goes_on_once_released(sign_in):
-    monitor, chat = sign_in("ada"), sign_in("grace")
+def test_staff_hold_a_chat_on_the_monitor_its_reader_is_told_and_it_goes_on_once_released(
+    sign_in, endless: Stack
+):
+    monitor, chat = sign_in("ada", endless), sign_in("grace", endless)
     monitor.goto("/monitor/")
-    ask(chat, STORY)
+    ask(chat, ENDLESS)
     wait_for_words(chat, 3)
     press(monitor, "Park and hold", "Cancel")
-    wait_for_words(chat, 10)
+    wait_for_more_words(chat)
 
     press(monitor, "Park and hold", "Park and hold")
     expect(monitor.get_by_text("Held: grace's chat.")).to_be_visible()
@@ -47,10 +49,8 @@ def test_staff_hold_a_chat_on_the_monitor_its_reader_is_told_and_it_goes_on_once
     press(monitor, "Release", "Release")
     expect(monitor.get_by_text("Released: grace's chat.")).to_be_visible()
     expect(state_line(chat)).not_to_have_text(HELD)
-    wait_for_the_end(chat)
-    after = answer(chat).text_content() or ""
-    assert after.startswith(before)
-    assert len(after) > len(before)
+    assert wait_for_more_words(chat).startswith(before)
+    stop(chat)
 
     monitor.goto("/admin/inference/operatoraction/")
     rows = monitor.locator("#result_list tbody tr")
@@ -59,13 +59,12 @@ def test_staff_hold_a_chat_on_the_monitor_its_reader_is_told_and_it_goes_on_once
     expect(rows.nth(1)).to_contain_text("ada")
 
 
-def test_a_chat_that_has_ended_meanwhile_is_said_to(sign_in, stack: Stack):
-    monitor, chat = sign_in("ada"), sign_in("grace")
+def test_a_chat_that_has_ended_meanwhile_is_said_to(sign_in, endless: Stack):
+    monitor, chat = sign_in("ada", endless), sign_in("grace", endless)
     monitor.goto("/monitor/")
-    ask(chat, STORY)
+    ask(chat, ENDLESS)
     monitor.get_by_role("button", name="Park and hold: grace's chat").click()
-    chat.get_by_role("button", name="Stop").click()
-    wait_for_the_end(chat)
+    stop(chat)
     monitor.get_by_role("dialog").get_by_role("button", name="Park and hold", exact=True).click()
     expect(monitor.locator("#outcome")).to_contain_text("it has ended")
 
@@ -74,27 +73,31 @@ def act(stack: Stack, action: str, slot: int) -> Reply:
     return Reply(stack.port, f"/slots/{slot}?action={action}", {})
 
 
-def test_by_the_api_a_stream_is_held_and_released_and_its_text_stays_the_same(stack: Stack):
-    request = body("/completion", "Once upon a time there was a brave knight who", 60)
-    with Reply(stack.port, "/completion", request) as undisturbed:
-        text = undisturbed.read().text
-    with Reply(stack.port, "/completion", request) as stream:
+def test_by_the_api_a_stream_is_held_and_released_and_its_text_stays_the_same(endless: Stack):
+    request = body("/completion", KNIGHT, -1)
+    with Reply(endless.port, "/completion", request) as stream:
         stream.wait_for("data: ")
         slot = stream.objects[0]["id_slot"]
-        assert act(stack, "park", slot).json()["is_held"] is True
+        assert act(endless, "park", slot).json()["is_held"] is True
         stream.wait_for(": preempted")
         stream.wait_for(": preempt-keepalive")
-        shown = Reply(stack.port, "/slots").json()[slot]
+        shown = Reply(endless.port, "/slots").json()[slot]
         assert (shown["is_held"], shown["is_preempted"]) == (True, True)
-        again = act(stack, "park", slot)
+        again = act(endless, "park", slot)
         assert (again.status, again.json()["error"]["message"]) == (
             409,
             f"The chat in slot {slot} is parked already.",
         )
-        assert act(stack, "unpark", slot).json()["is_held"] is False
-        stream.read()
+        assert act(endless, "unpark", slot).json()["is_held"] is False
+        stream.wait_for(": resumed")
+        for _ in range(30):
+            stream.wait_for("data: ")
     assert stream.notices == [": preempted", ": resumed"]
-    assert stream.text == text
-    assert stream.objects[-1]["tokens_predicted"] == 60
-    idle = act(stack, "unpark", slot)
+    wait_until_idle(endless)
+    with Reply(endless.port, "/completion", request) as undisturbed:
+        for _ in stream.objects:
+            undisturbed.wait_for("data: ")
+    assert stream.text == undisturbed.text
+    wait_until_idle(endless)
+    idle = act(endless, "unpark", slot)
     assert (idle.status, "is idle" in idle.json()["error"]["message"]) == (409, True)

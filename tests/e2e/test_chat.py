@@ -7,12 +7,15 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
+from .api import FIRST
 from .stack import Stack
 
 pytestmark = [pytest.mark.browser, pytest.mark.model]
 
 STORY = "Tell me a long story about a brave knight and a dragon."
-FILLER = "The quick brown fox jumps over the lazy dog and runs into the forest. " * 18
+ENDLESS = "Count from one to a million, a number a line."  # with a context that is shifted, it never ends
+FOX = "The quick brown fox jumps over the lazy dog and runs into the forest. "
+FILLER, NEARLY_ALL = FOX * 18, FOX * 28  # of the pool
 PAUSED = "Paused while another chat finishes"
 REMEMBER_PAUSES = """addEventListener("DOMContentLoaded", () => {
   const look = () => {
@@ -42,21 +45,31 @@ def wait_for_words(page: Page, at_least: int) -> str:
     return answer(page).text_content() or ""
 
 
+def wait_for_more_words(page: Page) -> str:
+    """The answer once it has more words than now."""
+    return wait_for_words(page, len((answer(page).text_content() or "").split()) + 3)
+
+
+def stop(page: Page) -> None:
+    page.get_by_role("button", name="Stop").click()
+    wait_for_the_end(page)
+
+
 def wait_for_the_end(page: Page) -> None:
     expect(page.get_by_role("button", name="Send")).to_be_visible(timeout=240_000)
 
 
-def test_an_answer_streams_under_its_question(sign_in):
-    page = sign_in("grace")
-    ask(page, STORY)
+def test_an_answer_streams_under_its_question(sign_in, endless: Stack):
+    page = sign_in("grace", endless)
+    ask(page, ENDLESS)
     expect(page).to_have_url(re.compile(r"/chats/\d+/$"))
-    expect(page.locator(".message--user .text")).to_have_text(STORY)
+    expect(page.locator(".message--user .text")).to_have_text(ENDLESS)
     expect(page.get_by_role("button", name="Stop")).to_be_visible()
     early = wait_for_words(page, 3)
     later = wait_for_words(page, 20)
     assert later.startswith(early)
-    wait_for_the_end(page)
-    expect(page.get_by_role("navigation", name="Chats").get_by_role("link").first).to_have_text(STORY)
+    stop(page)
+    expect(page.get_by_role("navigation", name="Chats").get_by_role("link").first).to_have_text(ENDLESS)
 
 
 def test_a_finished_answer_is_there_after_a_reload_and_the_chat_goes_on(sign_in):
@@ -84,9 +97,9 @@ def test_shift_enter_breaks_the_line(sign_in):
     expect(page).to_have_url(re.compile(r"/$"))
 
 
-def test_stop_ends_the_answer_and_keeps_its_text(sign_in):
-    page = sign_in("grace")
-    ask(page, STORY)
+def test_stop_ends_the_answer_and_keeps_its_text(sign_in, endless: Stack):
+    page = sign_in("grace", endless)
+    ask(page, ENDLESS)
     text = wait_for_words(page, 5)
     page.get_by_role("button", name="Stop").click()
     expect(state_line(page)).to_have_text("Stopped.")
@@ -96,19 +109,20 @@ def test_stop_ends_the_answer_and_keeps_its_text(sign_in):
     assert (answer(page).text_content() or "").startswith(text)
 
 
-def test_a_reload_in_mid_answer_shows_the_text_so_far_and_goes_on(sign_in):
-    page = sign_in("grace")
-    ask(page, STORY)
+def test_a_reload_in_mid_answer_shows_the_text_so_far_and_goes_on(sign_in, endless: Stack):
+    page = sign_in("grace", endless)
+    ask(page, ENDLESS)
     before = wait_for_words(page, 10)
     page.reload()
-    after = wait_for_words(page, 25)
+    after = wait_for_words(page, len(before.split()) + 15)
     assert after.startswith(before)
-    wait_for_the_end(page)
+    assert wait_for_more_words(page).startswith(after)
+    stop(page)
 
 
-def test_a_reader_who_scrolls_up_is_not_pulled_down(sign_in):
-    page = sign_in("grace", viewport={"width": 390, "height": 400})
-    ask(page, STORY)
+def test_a_reader_who_scrolls_up_is_not_pulled_down(sign_in, endless: Stack):
+    page = sign_in("grace", endless, viewport={"width": 390, "height": 400})
+    ask(page, ENDLESS)
     box = page.locator("#scroll")
     wait_for_words(page, 60)
     page.mouse.move(200, 200)
@@ -119,39 +133,47 @@ def test_a_reader_who_scrolls_up_is_not_pulled_down(sign_in):
     assert box.evaluate("box => box.scrollTop") == 0
     page.get_by_role("button", name="Latest").click()
     expect(page.get_by_role("button", name="Latest")).to_be_hidden()
-    page.get_by_role("button", name="Stop").click()
-    wait_for_the_end(page)
+    stop(page)
 
 
-def test_a_chat_that_finds_no_room_is_paused_and_goes_on_from_where_it_was(sign_in, stack: Stack):
-    page = sign_in("grace")
-    other = stack.complete(FILLER, 200)
-    other.wait_until_it_writes()
-    ask(page, STORY)
+def test_a_chat_that_finds_no_room_is_paused_and_goes_on_from_where_it_was(sign_in, endless: Stack):
+    page = sign_in("grace", endless)
+    ask(page, ENDLESS)
     wait_for_words(page, 3)
-    expect(state_line(page)).to_have_text(PAUSED)
-    expect(page.locator(".message--assistant .seconds").last).to_have_text(re.compile(r"\d+ s"))
-    before = answer(page).text_content() or ""
-    page.reload()  # also while parked
-    expect(state_line(page)).to_have_text(PAUSED)
-    expect(answer(page)).to_have_text(before)
-    assert other.result()["tokens_predicted"] == 200
+    with endless.complete(NEARLY_ALL, -1, n_keep=-1, **FIRST):
+        expect(state_line(page)).to_have_text(PAUSED)
+        expect(page.locator(".message--assistant .seconds").last).to_have_text(re.compile(r"\d+ s"))
+        before = answer(page).text_content() or ""
+        page.reload()  # also while parked
+        expect(state_line(page)).to_have_text(PAUSED)
+        expect(answer(page)).to_have_text(before)
     expect(state_line(page)).not_to_have_text(PAUSED)
-    assert (answer(page).text_content() or "").startswith(before)
-    wait_for_the_end(page)
-    assert len(answer(page).text_content() or "") > len(before)
+    assert wait_for_more_words(page).startswith(before)
+    stop(page)
+
+
+def test_two_chats_that_do_not_fit_together_take_turns(sign_in, endless: Stack):
+    pages = [sign_in("grace", endless), sign_in("ada", endless)]
+    for page in pages:
+        page.add_init_script(REMEMBER_PAUSES)
+        ask(page, ENDLESS)
+    for page in pages:
+        page.wait_for_function("sessionStorage.wasPaused === 'yes'", timeout=120_000)
+        before = answer(page).text_content() or ""
+        assert wait_for_more_words(page).startswith(before)
+    for page in pages:
+        stop(page)
 
 
 def test_two_chats_that_do_not_fit_together_both_finish(sign_in):
     pages = [sign_in("grace"), sign_in("ada")]
     for page in pages:
-        page.add_init_script(REMEMBER_PAUSES)
         ask(page, STORY)
     for page in pages:
+        expect(page).to_have_url(re.compile(r"/chats/\d+/$"))
         wait_for_the_end(page)
         expect(state_line(page)).not_to_have_text(re.compile("No more|Paused"))
         assert len((answer(page).text_content() or "").split()) > 100
-    assert "yes" in [page.evaluate("sessionStorage.wasPaused") for page in pages]
 
 
 def test_a_question_that_fits_no_context_gets_a_line_that_says_what_to_do(sign_in):
@@ -167,5 +189,4 @@ def test_text_is_shown_as_text(sign_in):
     ask(page, text)
     expect(page.locator(".message--user .text")).to_have_text(text)
     assert page.locator(".message img, .message b").count() == 0
-    page.get_by_role("button", name="Stop").click()
     wait_for_the_end(page)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import http.client
 import sqlite3
 import subprocess
 import sys
@@ -48,13 +47,3 @@ def test_a_key_has_its_limit_and_its_stream_ends_with_it(stack: Stack, key: dict
         assert stream.read().objects[-1]["error"]["code"] == 401
     with complete(stack, key, 2) as after:
         assert after.status == 401
-
-
-def test_a_body_without_end_is_not_kept(stack: Stack) -> None:
-    connection = http.client.HTTPConnection("127.0.0.1", stack.port, timeout=120)
-    parts = (b"x" * 2**20 for _ in range(18))
-    connection.request("POST", "/completion", parts, {"Transfer-Encoding": "chunked"}, encode_chunked=True)
-    reply = connection.getresponse()
-    assert reply.status == 413
-    assert b"16 MiB" in reply.read()
-    connection.close()

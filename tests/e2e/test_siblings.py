@@ -144,22 +144,3 @@ def test_of_a_request_that_is_over_or_refused_no_job_is_left(stack: Stack) -> No
             if client.xlen(JOBS) == 0:
                 return
     raise AssertionError("a job was never acknowledged")
-
-
-def test_a_worker_that_dies_ends_every_choice_with_an_error(
-    tmp_path_factory: pytest.TempPathFactory,
-) -> None:
-    stack = Stack(tmp_path_factory.mktemp("killed-siblings"), **{"ctx-size": 512, "parallel": 2})
-    stack.start()
-    try:
-        with Reply(stack.port, "/completion", body("/completion", [KNIGHT, FOX, KNIGHT], 400)) as reply:
-            reply.wait_for("data:")
-            stack.kill("worker")
-            reply.read()
-            errors = [chunk["error"] for chunk in reply.objects if "error" in chunk]
-            assert [error["index"] for error in errors] == [0, 1, 2]
-            assert all("worker died" in error["message"] for error in errors)
-        again = Reply(stack.port, "/completion", body("/completion", KNIGHT, 4, n=2)).read()
-        assert [chunk["tokens_predicted"] for chunk in again.objects if chunk["stop"]] == [4, 4]
-    finally:
-        stack.stop()

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from .api import FOX, KNIGHT, Reply, body, slots, wait_until_idle
+from .api import FIRST, FOX, KNIGHT, Reply, body, slots, wait_until_idle
 from .stack import Stack
 
 pytestmark = pytest.mark.model
@@ -14,21 +14,10 @@ pytestmark = pytest.mark.model
 LONG = " ".join([FOX] * 40)  # finds no room beside the neighbour, whose context is never less than half full
 
 
-@pytest.fixture(scope="module")
-def endless(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    """Context shift keeps a chat going, and nobody takes turns with it."""
-    flags = {"ctx-size": 512, "parallel": 2, "rotate-after": 0}
-    stack = Stack(tmp_path_factory.mktemp("endless"), **flags)
-    stack.flags.append("--context-shift")
-    stack.start()
-    yield stack
-    stack.stop()
-
-
 @pytest.fixture
 def neighbour(endless: Stack) -> Iterator[Reply]:
-    wait_until_idle(endless)
-    request = body("/completion", " ".join([KNIGHT] * 30), -1, n_keep=-1)
+    """Nobody takes turns with it."""
+    request = body("/completion", " ".join([KNIGHT] * 30), -1, n_keep=-1, **FIRST)
     with Reply(endless.port, "/completion", request) as reply:
         reply.wait_for("data:")
         yield reply
@@ -71,7 +60,9 @@ def test_a_queued_stream_is_kept_alive(endless: Stack, neighbour: Reply) -> None
 
 def test_a_client_that_leaves_frees_its_slot_in_every_state(endless: Stack) -> None:
     with (
-        Reply(endless.port, "/completion", body("/completion", " ".join([KNIGHT] * 30), -1)) as decoding,
+        Reply(
+            endless.port, "/completion", body("/completion", " ".join([KNIGHT] * 30), -1, **FIRST)
+        ) as decoding,
         Reply(endless.port, "/completion", body("/completion", LONG, 200)) as parked,
         Reply(endless.port, "/completion", body("/completion", FOX, 200)) as queued,
     ):

@@ -5,40 +5,29 @@ from __future__ import annotations
 import contextlib
 import http.client
 import subprocess
-from collections.abc import Iterator
 
-import pytest
-
-from .api import KNIGHT, Reply, body, slots
+from .api import KNIGHT, Reply, body, is_idle, until
 from .stack import Stack
 
 
-@pytest.fixture
-def endless(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    """Its chats never come to an end by themselves."""
-    stack = Stack(tmp_path_factory.mktemp("endless"), **{"ctx-size": 256, "parallel": 2})
-    stack.flags.append("--context-shift")
-    stack.start()
-    yield stack
-    stack.stop()
+def hold_one(stack: Stack) -> bool:
+    return any(
+        Reply(stack.port, f"/slots/{slot}?action=park", method="POST").status == 200 for slot in range(2)
+    )
 
 
-def is_idle(stack: Stack) -> bool:
+def is_idle_again(stack: Stack) -> bool:
     with contextlib.suppress(OSError, http.client.HTTPException):
-        return not any(slot["is_processing"] for slot in slots(stack))
-    return False  # web is not back yet
+        return is_idle(stack)
+    with contextlib.suppress(subprocess.TimeoutExpired):  # web is not back yet
+        stack.process.wait(0.1)
+    return False
 
 
 def test_what_it_asked_for_is_cancelled_also_what_is_held(endless: Stack) -> None:
-    reply = Reply(endless.port, "/completion", body("/completion", KNIGHT, -1))
-    other = Reply(endless.port, "/completion", body("/completion", KNIGHT, -1))
-    reply.wait_for("data:")
-    other.wait_for("data:")
-    assert Reply(endless.port, "/slots/0?action=park", method="POST").status == 200
+    streams = [Reply(endless.port, "/completion", body("/completion", KNIGHT, -1)) for _ in range(2)]
+    for stream in streams:
+        stream.wait_for("data:")
+    until(lambda: hold_one(endless))  # not one that is just on its way out or back
     endless.kill("web")
-    for _ in range(900):
-        if is_idle(endless):
-            break
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            endless.process.wait(0.1)
-    assert is_idle(endless)
+    until(lambda: is_idle_again(endless))

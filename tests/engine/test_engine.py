@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 
 import pytest
 
 from inference.engine.engine import Engine
+from inference.engine.llama import Context
 from inference.messages import SamplingParams
 
 from .conftest import BAKER, FISHER, FOX, GREEDY, KNIGHT, Run
@@ -127,6 +129,16 @@ def test_more_chats_than_slots_all_start_in_the_order_of_arrival_and_finish(make
         order += [s.id for s in seqs if s.started and s.id not in order]
     assert order == [s.id for s in seqs]
     assert all(s.generated == 6 for s in seqs)
+
+
+def test_more_slots_than_a_batch_was_to_have_tokens_still_decode_together(
+    tiny_context: Callable[..., Context],
+) -> None:
+    with closing(Context(tiny_context().model, n_ctx=256, n_seq_max=3, n_batch=1, n_threads=1)) as context:
+        run = Run(Engine(context, n_cells=256, n_slots=3, n_ctx_seq=256))
+        seqs = [run.add(prompt, 20) for prompt in (KNIGHT, FOX, FISHER)]
+        run.finish()
+    assert [s.generated for s in seqs] == [20] * 3
 
 
 def test_a_prompt_is_processed_in_chunks_beside_a_decoding_neighbour(make_engine: Make) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
@@ -85,6 +86,32 @@ def test_a_park_by_recompute_alone_changes_no_token(
     context: Context, prompts: list[str], expected: list[list[int]]
 ) -> None:
     assert alone(context, prompts, preempt_every=10, preempt_ram=1) == expected
+
+
+@pytest.fixture
+def tight(tiny_context: Callable[..., Context]) -> Iterator[Context]:
+    """The smallest batches that there are."""
+    context = Context(tiny_context().model, n_ctx=256, n_seq_max=2, n_batch=1, n_threads=1, exact=True)
+    yield context
+    context.close()
+
+
+@pytest.mark.parametrize("context_shift", [False, True])
+def test_small_batches_and_context_shifts_hold_nobody_up(tight: Context, context_shift: bool) -> None:
+    def tokens(*prompts: list[int], **kwargs: Any) -> list[list[int]]:
+        run = Run(Engine(tight, n_cells=256, n_slots=2, n_ctx_seq=96, context_shift=context_shift, **kwargs))
+        seqs = [run.add(prompt, 100 if context_shift else 20) for prompt in prompts]
+        run.finish()
+        assert all(run.events[s.id][-1].kind == "finished" for s in seqs)
+        assert (run.engine.counters.context_shifts_total > 0) == context_shift
+        return [[e.token for e in run.events[s.id] if e.kind == "token"] for s in seqs]
+
+    one, other = list(range(1000, 1070)), list(range(2000, 2065))  # more than a shift leaves
+    expected = tokens(one) + tokens(other)
+    assert tokens(one, other) == expected
+    assert tokens(one, other, preempt_every=7) == expected
+    if not context_shift:
+        assert tokens(one, other, preempt_every=7, preempt_ram=1) == expected
 
 
 def test_where_sharing_a_batch_would_change_bits_each_decodes_alone(

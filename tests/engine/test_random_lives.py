@@ -104,4 +104,6 @@ def test_the_books_balance_after_every_step(
         check_life(events)
     counters = engine.counters
     assert counters.n_resume_total <= counters.n_preempt_total
+    assert sum(counters.parks.values()) == counters.n_preempt_total
+    assert sum(counters.resumes.values()) == counters.n_resume_total
     assert engine.parked_bytes == engine.kept_bytes == 0

@@ -242,6 +242,7 @@ def test_hold_and_release_say_why_they_cannot(make_tiny_engine: Make) -> None:
 
 def test_where_nothing_is_ever_parked_nothing_can_be_held(make_tiny_engine: Make) -> None:
     run, chat, _ = two(make_tiny_engine(1024, preempt_ram=0))
+    assert run.engine.swap == "off"
     assert run.engine.hold(chat.id) == "cannot be parked: parking is switched off (--preempt-ram 0)"
     assert not chat.held
 
@@ -287,6 +288,8 @@ def test_a_failed_restore_beside_others_leaves_it_parked_and_loses_nothing(
     assert run.kinds(seq) == ["started", "preempted", "resumed", "finished"]
     assert (seq.generated, neighbour.generated) == (30, 400)
     assert run.engine.counters.recomputed_tokens_total == 0
+    assert sum(run.engine.counters.copy_out_seconds.counts) == 1
+    assert run.engine.counters.parks == run.engine.counters.resumes == {("hand", "swap"): 1}
     assert run.engine.parked_bytes == 0
 
 
@@ -333,3 +336,6 @@ def test_what_cannot_be_saved_is_recomputed(
     assert parked == reference
     assert run.engine.counters.recomputed_tokens_total == len(LONG) + 19
     assert run.engine.parked_bytes == run.engine.kept_bytes == 0
+    methods = [e.method for e in run.events["0"] if isinstance(e, Preempted | Resumed)]
+    assert methods == ["swap", "recompute"]
+    assert run.engine.counters.parks == run.engine.counters.resumes == {("forced", "recompute"): 1}

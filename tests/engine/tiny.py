@@ -20,10 +20,12 @@ WINDOW = 32
 INNER, STATE, RANK, KERNEL = 2 * WIDTH, 8, 4, 4  # of mamba
 
 
-def write(path: Path, vocabulary_of: Path, kind: Kind = "llama") -> None:
+def write(path: Path, vocabulary_of: Path, kind: Kind = "llama", chat_template: str | None = None) -> None:
     """Write a GGUF of 2 layers and 64 dimensions to `path`."""
     writer = GGUFWriter(path, kind)
     vocabulary = _copy_vocabulary(writer, _read(vocabulary_of))
+    if chat_template is not None:
+        writer.add_chat_template(chat_template)
     writer.add_context_length(2048)
     writer.add_embedding_length(WIDTH)
     writer.add_block_count(LAYERS)
@@ -62,7 +64,7 @@ def _read(path: Path) -> GGUFReader:
 def _copy_vocabulary(writer: GGUFWriter, reader: GGUFReader) -> int:
     """The number of its tokens."""
     for name, field in reader.fields.items():
-        if name.startswith("tokenizer."):
+        if name.startswith("tokenizer.") and name != "tokenizer.chat_template":
             kind, sub = field.types[0], field.types[1] if len(field.types) > 1 else None
             if kind is GGUFValueType.ARRAY:
                 writer.add_key_value(name, field.contents(), kind, sub)

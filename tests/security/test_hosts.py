@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from channels.testing import WebsocketCommunicator
 
 from inference.broker.connect import sync_client
 from inference.broker.keys import JOBS
 from project.asgi import application
 from tests.api.play import fetch
 from tests.broker.play import show
+from tests.dashboard.test_monitor_feed import Socket
 
 from .conftest import cookie_of
 
@@ -75,5 +75,5 @@ async def test_a_websocket_of_a_foreign_name_is_refused_also_where_origin_and_ho
 
     cookie = (await sync_to_async(cookie_of)(staff)).encode()
     headers = [(b"host", b"rebound.example"), (b"origin", b"http://rebound.example"), (b"cookie", cookie)]
-    socket = WebsocketCommunicator(application, "/ws/monitor/", headers)
+    socket = Socket(application, "/ws/monitor/", headers)
     assert not (await socket.connect())[0]

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 from asgiref.sync import sync_to_async
-from channels.testing import WebsocketCommunicator
 from django.contrib.auth.models import User
 
 from inference.broker.connect import sync_client
@@ -15,6 +14,7 @@ from inference.messages import Answer
 from project.asgi import application
 from tests.api.play import Client, fetch, working
 from tests.broker.play import show
+from tests.dashboard.test_monitor_feed import Socket
 
 from .conftest import cookie_of
 
@@ -109,7 +109,7 @@ async def test_the_stream_of_a_chat_is_for_our_own_pages(generation, ada):
 async def monitor(user: User, **headers: str) -> Any:
     cookie = await sync_to_async(cookie_of)(user)
     raw = [(name.encode(), value.encode()) for name, value in {**headers, "cookie": cookie}.items()]
-    return WebsocketCommunicator(application, "/ws/monitor/", raw)
+    return Socket(application, "/ws/monitor/", raw)
 
 
 @pytest.mark.parametrize("origin", [*FOREIGN, "http://127.0.0.1:3000", "http://localhost:8000"])

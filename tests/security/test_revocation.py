@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 from asgiref.sync import sync_to_async
-from channels.testing import WebsocketCommunicator
 from django.contrib.auth.models import User
 from django.db import OperationalError
 
@@ -19,6 +18,7 @@ from inference.models import ApiKey, UserLimits
 from project.asgi import application
 from tests.api.play import Client, working
 from tests.broker.play import END, show
+from tests.dashboard.test_monitor_feed import Socket
 
 from .conftest import cookie_of
 from .test_keys import ENDS, revoke
@@ -169,7 +169,7 @@ async def test_the_monitor_closes_for_who_is_staff_no_longer(field, staff):
     await show()
     cookie = (await sync_to_async(cookie_of)(staff)).encode()
     headers = [(b"host", b"localhost"), (b"origin", b"http://localhost"), (b"cookie", cookie)]
-    socket = WebsocketCommunicator(application, "/ws/monitor/", headers)
+    socket = Socket(application, "/ws/monitor/", headers)
     await socket.connect()
     await sync_to_async(User.objects.filter(pk=staff.pk).update)(**{field: False})
     while (message := await socket.receive_output(20))["type"] == "websocket.send":

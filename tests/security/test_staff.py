@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 from asgiref.sync import sync_to_async
-from channels.testing import WebsocketCommunicator
 from django.contrib.auth.models import AnonymousUser
 from django.urls import reverse
 
@@ -14,6 +13,7 @@ from inference.models import ApiKey, OperatorAction
 from project.asgi import application
 from tests.api.play import fetch
 from tests.broker.play import show
+from tests.dashboard.test_monitor_feed import Socket
 
 from .conftest import cookie_of
 
@@ -49,7 +49,7 @@ def cookie(request) -> bytes:
 async def test_nor_is_the_live_picture(cookie):
     headers = [(b"host", b"localhost"), (b"origin", b"http://localhost"), (b"cookie", cookie)]
     await show()
-    socket = WebsocketCommunicator(application, "/ws/monitor/", headers)
+    socket = Socket(application, "/ws/monitor/", headers)
     await socket.connect()
     assert await socket.receive_output() == {"type": "websocket.close", "code": 4403}
 

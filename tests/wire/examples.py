@@ -165,6 +165,7 @@ def snapshot(**fields: Any) -> dict[str, Any]:
             "resumes": [["pressure", "swap", 2]],
         },
         "histograms": {
+            "first_token_seconds": {"bounds": [1.0, 5.0], "counts": [2, 1, 1], "sum": 11.5},
             "parked_seconds": {"bounds": [1.0, 5.0], "counts": [1, 2, 0], "sum": 4.5},
             "copy_out_seconds": {"bounds": [1.0, 5.0], "counts": [0, 0, 0], "sum": 0.0},
             "copy_in_seconds": {"bounds": [1.0, 5.0], "counts": [0, 0, 0], "sum": 0.0},

@@ -44,6 +44,8 @@ ONE = {
     "requests_held": 0,
     "parked_seconds_count": 3,
     "parked_seconds_sum": 4.5,
+    "first_token_seconds_count": 4,
+    "first_token_seconds_sum": 11.5,
     "copy_out_seconds_count": 0,
     "copy_out_seconds_sum": 0,
     "copy_in_seconds_count": 0,

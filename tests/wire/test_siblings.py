@@ -8,10 +8,11 @@ from itertools import zip_longest
 import pytest
 
 from inference.messages import Failed, GenerationRequest, SamplingParams, sibling_ids
-from inference.wire.choices import MAX_BIASES, MAX_CHOICES
+from inference.wire.choices import MAX_CHOICES
 from inference.wire.errors import RequestError
 from inference.wire.llamacpp import COMPLETION
 from inference.wire.openai import CHAT, COMPLETIONS
+from inference.wire.params import MAX_BIASES
 from inference.wire.siblings import SiblingsEncoder
 from tests.wire.examples import (
     APIS,

@@ -60,6 +60,14 @@ def test_props_name_the_models_file_but_not_its_folder():
     assert props([snapshot()], Defaults())["model_path"] == "smollm2.gguf"
 
 
+@pytest.mark.parametrize(
+    ("swap", "told"),
+    [("pieces", "swap in pieces"), ("whole", "swap as a whole"), ("none", "recompute"), ("off", "off")],
+)
+def test_props_tell_how_parked_state_is_kept(swap, told):
+    assert props([snapshot(swap=swap)], Defaults())["preemption"] == told
+
+
 def test_props_need_a_worker():
     with pytest.raises(RequestError) as e:
         props([], Defaults())

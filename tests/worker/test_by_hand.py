@@ -12,7 +12,7 @@ from inference.broker.control import Command
 from inference.engine.engine import Engine
 from inference.engine.llama import Context, Model
 from inference.engine.sequence import State
-from inference.messages import Answer, Event, Finished, Preempted, Resumed, Started, Token
+from inference.messages import Answer, Event, Finished, Preempted, Prioritised, Resumed, Started, Token
 from inference.worker.by_hand import carry_out
 from inference.worker.decode_thread import DecodeThread
 from inference.worker.snapshot import Snapshots
@@ -28,7 +28,7 @@ def context(model: Model) -> Iterator[Context]:
 
 @pytest.fixture
 def engine(context: Context) -> Iterator[Engine]:
-    engine = Engine(context, n_cells=512, n_slots=2, n_ctx_seq=512)
+    engine = Engine(context, n_cells=512, n_slots=2, n_ctx_seq=512, context_shift=True)
     yield engine
     for seq in list(engine.everyone()):
         engine.cancel(seq.id)
@@ -37,9 +37,9 @@ def engine(context: Context) -> Iterator[Engine]:
 class Desk(Run):
     """A run beside which an operator sits."""
 
-    def tell(self, kind: str, slot: int | str = "", id: str = "") -> dict[str, Any]:
+    def tell(self, kind: str, slot: int | str = "", id: str = "", priority: int = 0) -> dict[str, Any]:
         """Give a command; its answer's data. What happened is kept with what happens in steps."""
-        command = Command(kind, id, worker="w1", slot=str(slot), reply="the reply")
+        command = Command(kind, id, "", "w1", str(slot), "the reply", str(priority))
         *events, (reply, answer) = carry_out(self.engine, command)
         for seq_id, event in events:
             self.events[seq_id].append(event)
@@ -187,6 +187,68 @@ def test_a_held_chat_can_be_cancelled(engine: Engine) -> None:
     assert refused(desk, 409, "idle", "unpark", 0)
 
 
+def test_a_chat_can_be_cancelled_wherever_it_is(engine: Engine) -> None:
+    desk = Desk(engine)
+    running, held, queued = desk.add(KNIGHT, 300), desk.add(FOX, 300), desk.add(FISHER, 300)
+    desk.steps(5)
+    desk.tell("park", id=held.id)
+    desk.steps(2)
+    late = desk.add(BAKER, 300)
+    for seq in (running, held, queued, late):
+        written = seq.generated
+        answer = desk.tell("cancel", id=seq.id)
+        assert answer == {"id_slot": seq.slot, "id": seq.id, "worker": "w1", "n_decoded": written}
+        assert desk.of(seq, Finished)[0].stop_type == "cancelled"
+        assert refused(desk, 404, "it has ended", "cancel", id=seq.id)
+    assert (engine.used_cells, engine.parked_bytes, list(engine.everyone())) == (0, 0, [])
+
+
+def test_who_is_prioritised_in_the_queue_comes_in_before_who_came_earlier(engine: Engine) -> None:
+    desk = Desk(engine)
+    for prompt in (KNIGHT, FOX):
+        desk.add(prompt, 300)
+    desk.steps(3)
+    first, second = desk.add(FISHER, 10), desk.add(BAKER, 10)
+    assert engine.head is not None
+    assert engine.head.sequence is first
+    done = {"id_slot": -1, "id": second.id, "worker": "w1", "priority": -1, "was": 0}
+    assert desk.tell("prioritise", id=second.id, priority=-1) == done
+    assert engine.head.sequence is second
+    assert [s["priority"] for s in Snapshots(engine).take()["queue"]] == [-1, 0]
+    assert desk.of(second, Prioritised) == [Prioritised(-1)]
+    engine.cancel("0")
+    desk.steps(1)
+    assert second in engine.residents
+    assert first in engine.queued
+
+
+def test_a_resident_that_is_prioritised_keeps_its_place_while_a_lower_one_is_parked(engine: Engine) -> None:
+    desk = Desk(engine)
+    small, large = desk.add(FOX, 300), desk.add(" ".join([KNIGHT] * 30), 300)
+    desk.steps(8)
+    assert desk.tell("prioritise", id=small.id, priority=-1)["was"] == 0
+    while engine.used_cells < 512 - 2:
+        desk.step()
+    desk.steps(3)
+    assert desk.of(large, Preempted)[0].cause == "pressure"
+    assert not desk.of(small, Preempted)
+
+
+def test_the_line_of_the_parked_follows_a_change_of_priority(engine: Engine) -> None:
+    desk = Desk(engine)
+    held, running = desk.add(KNIGHT, 300), desk.add(FOX, 300)
+    desk.steps(3)
+    desk.tell("park", id=held.id)
+    desk.tell("park", id=running.id)
+    desk.steps(2)
+    assert [s.id for s in engine.parked] == [held.id, running.id]
+    desk.tell("prioritise", id=running.id, priority=-5)
+    assert [s.id for s in engine.parked] == [running.id, held.id]
+    desk.tell("unpark", id=running.id)
+    desk.steps(2)
+    assert running in engine.residents
+
+
 def test_the_picture_tells_who_is_held_and_what_goes_first(engine: Engine) -> None:
     desk = Desk(engine)
     held, running = desk.add(KNIGHT, 30), desk.add(FOX, 300)
@@ -201,7 +263,7 @@ def test_the_picture_tells_who_is_held_and_what_goes_first(engine: Engine) -> No
 
 
 async def test_the_decode_thread_answers_in_order_and_sleeps_while_all_are_held(engine: Engine) -> None:
-    seq = Desk(engine).add(KNIGHT, 400)
+    seq = Desk(engine).add(KNIGHT, -1)  # it does not end while it is spoken of
     thread = DecodeThread(engine, Snapshots(engine), asyncio.get_running_loop())
 
     async def kinds_until(kind: type[Event]) -> list[str]:

@@ -1,6 +1,7 @@
 /** The chat page: sending, stopping, and following the answer that is on its way. */
 
 import { Answer } from "./answer.js";
+import { Markdown, ours } from "./markdown.js";
 import { post } from "./post.js";
 import { Follower } from "./scroll.js";
 
@@ -47,7 +48,7 @@ form.addEventListener("submit", async (event) => {
     const reply = await post(form.action, { text: text.value }, "The server can't be reached. Your text is still here; try again.");
     text.value = "";
     if (reply.url) return location.assign(reply.url);
-    messages.insertAdjacentHTML("beforeend", reply.html); // rendered and escaped by the server
+    messages.append(ours(reply.html));
     first(document.querySelector("#chat-list [aria-current]")?.parentElement);
     view.toEnd();
     follow();
@@ -85,5 +86,9 @@ $("show-chats").addEventListener("click", (event) => {
   event.currentTarget.setAttribute("aria-expanded", String(open));
 });
 
+for (const element of messages.querySelectorAll(".message--assistant:not([data-events]) .text")) {
+  const written = element.textContent;
+  new Markdown(element).show(written);
+}
 view.toEnd();
 follow();

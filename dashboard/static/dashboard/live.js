@@ -2,28 +2,47 @@
 
 const FIRST = 500;
 const LONGEST = 15000;
+const SILENCE = 6000; // the server speaks every two seconds: a line that is silent for so long is dead
 
-/** Follow `path`. `on.message(data)` gets each JSON message; `on.lost(since, code)` tells that none can come now. */
+/**
+ * Follow `path`. `on.open(send)` can ask for something each time it is connected; `on.message(data)` gets each
+ * JSON message; `on.lost(since, code)` tells that none can come now.
+ */
 export function live(path, on) {
   const url = new URL(path, location.href);
   url.protocol = location.protocol === "https:" ? "wss:" : "ws:";
   let wait = FIRST;
   let lost = null;
+  let heard = new Date();
 
   function connect() {
     const socket = new WebSocket(url);
-    socket.onmessage = (event) => {
-      wait = FIRST;
-      lost = null;
-      on.message(JSON.parse(event.data));
-    };
-    socket.onclose = (event) => {
-      lost ??= new Date();
-      on.lost(lost, event.code);
-      if (event.code === 4403) return; // signed out, or not staff: trying again would not help
+    let alarm = setTimeout(() => gone(1006), SILENCE);
+    let isOver = false;
+
+    function gone(code) {
+      if (isOver) return;
+      isOver = true;
+      clearTimeout(alarm);
+      socket.close();
+      lost ??= heard;
+      on.lost(lost, code);
+      if (code === 4403) return; // signed out, or not staff: trying again would not help
       setTimeout(connect, wait * (0.75 + Math.random() / 2));
       wait = Math.min(wait * 2, LONGEST);
+    }
+
+    socket.onopen = () => on.open?.((data) => socket.readyState === WebSocket.OPEN && socket.send(JSON.stringify(data)));
+    socket.onmessage = (event) => {
+      if (isOver) return;
+      clearTimeout(alarm);
+      alarm = setTimeout(() => gone(1006), SILENCE);
+      wait = FIRST;
+      lost = null;
+      heard = new Date();
+      on.message(JSON.parse(event.data));
     };
+    socket.onclose = (event) => gone(event.code);
   }
   connect();
 }

@@ -1,43 +1,78 @@
-/** The monitor: live occupancy of every worker. Who and how much, never what. */
+/** The monitor: live occupancy of every worker, and the past. Who and how much, never what. */
 
-import { listen } from "./byhand.js";
+import { listen } from "./actions.js";
+import { headline } from "./headline.js";
 import { live } from "./live.js";
+import { Past } from "./past.js";
 import { clock } from "./time.js";
 import { Worker } from "./worker.js";
 
-const state = document.getElementById("live");
-const box = document.getElementById("workers");
+const [state, summary, box, pastBox] = ["live", "headline", "workers", "past"].map((id) => document.getElementById(id));
+const [word, text] = summary.children;
 const workers = new Map();
 const none = Object.assign(document.createElement("p"), { className: "panel empty", textContent: "No worker is running. Chats wait until one is." });
+let snapshots = [];
+let ahead = 0; // this browser's clock against the server's, in seconds
+let isLive = false;
+let send = () => {};
 
-function say(text, isLive) {
-  if (state.textContent !== text) state.textContent = text;
+const past = new Past(pastBox, (span) => send({ span }));
+
+function say(words) {
+  if (state.textContent !== words) state.textContent = words;
   state.dataset.live = isLive ? "yes" : "no";
-  box.classList.toggle("stale", !isLive);
+  for (const part of [box, pastBox]) part.classList.toggle("stale", !isLive);
+}
+
+function sum({ level, word: one, text: more }) {
+  summary.dataset.level = level;
+  if (word.textContent !== one) word.textContent = one;
+  if (text.textContent !== more) text.textContent = more;
+}
+
+/** What goes on between two messages. */
+function count() {
+  if (!isLive) return; // what was true then does not get older
+  const now = Date.now() / 1000 - ahead;
+  for (const worker of workers.values()) worker.count();
+  sum(headline(snapshots, now));
+  past.paint(snapshots, now);
+}
+
+function show(shown, now) {
+  snapshots = shown;
+  ahead = Date.now() / 1000 - now;
+  for (const snapshot of snapshots) {
+    if (!workers.has(snapshot.worker)) workers.set(snapshot.worker, new Worker());
+    const others = snapshots.filter((other) => other !== snapshot && other.state === "ready").length;
+    workers.get(snapshot.worker).show(snapshot, ahead, others);
+  }
+  const alive = new Set(snapshots.map((snapshot) => snapshot.worker));
+  for (const name of workers.keys()) if (!alive.has(name)) workers.delete(name);
+  const panels = [...workers.keys()].sort().map((name) => workers.get(name).element);
+  const wanted = panels.length ? panels : [none];
+  if (wanted.length !== box.children.length || wanted.some((panel, i) => panel !== box.children[i])) box.replaceChildren(...wanted);
 }
 
 live("/ws/monitor/", {
-  message({ workers: snapshots, now }) {
-    const ahead = Date.now() / 1000 - now; // this browser's clock against the server's
-    for (const snapshot of snapshots) {
-      if (!workers.has(snapshot.worker)) workers.set(snapshot.worker, new Worker());
-      workers.get(snapshot.worker).show(snapshot, ahead);
-    }
-    const alive = new Set(snapshots.map((snapshot) => snapshot.worker));
-    for (const name of workers.keys()) if (!alive.has(name)) workers.delete(name);
-    const panels = [...workers.keys()].sort().map((name) => workers.get(name).element);
-    const wanted = panels.length ? panels : [none];
-    if (wanted.length !== box.children.length || wanted.some((panel, i) => panel !== box.children[i])) box.replaceChildren(...wanted);
-    say("Live", true);
+  open(speak) {
+    send = speak;
+    send({ span: past.span });
+  },
+  message(message) {
+    if (message.past) past.show(message.past);
+    else show(message.workers, message.now);
+    isLive = true;
+    say("Live");
+    count();
   },
   lost(since, code) {
-    if (code === 4403) say("You are signed out, or no longer staff. Reload the page.", false);
-    else say(`Not live since ${clock(since)}; reconnecting`, false);
+    isLive = false;
+    if (code === 4403) say("You are signed out, or no longer staff. Reload the page.");
+    else say(`Not live since ${clock(since)}; reconnecting`);
+    sum({ level: "unknown", word: "Not known.", text: `What is below is of ${clock(since)}.` });
   },
 });
 
-listen(box);
-
-setInterval(() => {
-  for (const worker of workers.values()) worker.count();
-}, 1000);
+listen(document.querySelector("main"));
+setInterval(count, 1000);

@@ -10,3 +10,11 @@ export function duration(seconds) {
 export function clock(date) {
   return date.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit" });
 }
+
+/** Bytes as people read them: "340 KiB", "3.4 MiB". */
+export function bytes(n) {
+  const units = ["bytes", "KiB", "MiB", "GiB"];
+  const i = n < 1 ? 0 : Math.min(units.length - 1, Math.floor(Math.log2(n) / 10));
+  const value = n / 1024 ** i;
+  return `${value.toFixed(value < 10 && i ? 1 : 0)} ${units[i]}`;
+}

@@ -1,139 +1,156 @@
 /** One worker's panel: its pool, its slots, who is parked and who waits. */
 
-import { button } from "./byhand.js";
-import { duration } from "./time.js";
+import { button, mayAct, more, priorityName } from "./actions.js";
+import { el, fill, table } from "./element.js";
+import { wish } from "./headline.js";
+import { bytes, duration } from "./time.js";
 
 const COLOURS = 8;
+const WORDS = { prefill: "reading", decode: "writing" };
 const number = new Intl.NumberFormat();
 
-/** An element with properties and children; strings become text. */
-function el(tag, properties = {}, ...children) {
-  const { data = {}, ...rest } = properties;
-  const element = Object.assign(document.createElement(tag), rest);
-  Object.assign(element.dataset, data);
-  element.append(...children);
-  return element;
-}
-
-function table(label, columns) {
-  const body = el("tbody");
-  const head = columns.map(([title, className = ""]) => el("th", { scope: "col", className }, title));
-  const element = el("table", { className: "table" }, el("caption", { className: "unseen" }, label), el("thead", {}, el("tr", {}, ...head)), body);
-  return { element, columns, body };
-}
-
-/** Rows are [key, state, cells…]; those that stay are kept in place, so that nothing jumps. */
-function fill({ body, columns }, rows) {
-  while (body.rows.length > rows.length) body.deleteRow(-1);
-  rows.forEach(({ state = "", cells }, i) => {
-    const row = body.rows[i] ?? body.appendChild(el("tr", {}, ...columns.map(([, className = ""]) => el("td", { className }))));
-    row.dataset.state = state;
-    cells.forEach((cell, j) => {
-      const place = row.cells[j];
-      // What is equal stays: a button keeps the focus, and a click that has begun.
-      if (cell instanceof Node) place.firstChild?.isEqualNode(cell) || place.replaceChildren(cell);
-      else if (place.textContent !== String(cell)) place.textContent = cell;
-    });
-  });
-}
-
-const swatch = (slot) => el("span", { className: "swatch", data: slot < 0 ? {} : { slot: slot % COLOURS } });
+const swatch = (slot) => el("span", { className: "swatch", data: slot === "other" ? { slot } : slot < 0 ? {} : { slot: slot % COLOURS } });
 const where = (slot) => el("span", {}, swatch(slot), slot < 0 ? "–" : String(slot));
-const word = (state) => el("span", { className: "state-word" }, { idle: "idle", prefill: "reading", decode: "writing", parked: "parked", held: "held" }[state] ?? state);
+const share = (cells, pool) => (pool.cells ? `${Math.round((100 * cells) / pool.cells)} %` : "–");
+const chatOf = ({ owner }) => (owner ? `${owner}'s chat` : "this chat");
+
+/** What a slot's chat is doing; a prompt with how far it is. */
+function doing(slot) {
+  const state = slot.held ? "held" : slot.state;
+  const shown = el("span", { className: "state-word" }, WORDS[state] ?? state);
+  if (slot.state !== "prefill" || !slot.n_prompt_tokens) return shown;
+  const bar = el("progress", { max: slot.n_prompt_tokens, value: slot.n_prompt_processed, aria: { label: "of the prompt" } });
+  return el("span", { className: "reading" }, shown, bar, ` ${Math.floor((100 * slot.n_prompt_processed) / slot.n_prompt_tokens)} %`);
+}
 
 /** Whose it is, with its priority where that is not the usual one. */
 function owner({ owner, priority = 0 }) {
   const name = el("span", {}, owner || "–");
-  if (priority) name.append(" ", el("span", { className: "priority" }, { "-1": "high", 1: "low" }[priority] ?? `priority ${priority}`));
+  if (priority) name.append(" ", el("span", { className: "priority" }, priorityName(priority)));
   return name;
+}
+
+/** How a parked chat is kept. */
+const kept = (one) => (one.method === "swap" ? `swap, ${bytes(one.bytes)}` : `recompute, ${number.format(one.tokens)} tokens`);
+
+/** "3: 1 high, 2 normal" of those who wait in the queue. */
+function byPriority(queue) {
+  const counts = new Map();
+  for (const { priority } of [...queue].sort((a, b) => a.priority - b.priority)) counts.set(priority, (counts.get(priority) ?? 0) + 1);
+  return `${queue.length}: ${[...counts].map(([priority, n]) => `${n} ${priorityName(priority)}`).join(", ")}`;
+}
+
+function part(className, title, ...children) {
+  const heading = el("h3", {}, title);
+  return { element: el("div", { className: `part ${className}` }, heading, ...children), heading };
 }
 
 export class Worker {
   constructor() {
     this.name = el("h2");
     this.about = el("p");
+    this.state = el("span", { className: "state-word", hidden: true });
+    this.acts = el("div", { className: "panel-acts" });
     this.used = el("span");
     this.free = el("span");
-    this.bar = el("div", { className: "pool-bar", role: "img" });
-    this.slots = table("Slots", [["Slot"], ["State"], ["Owner", "owner"], ["Cells", "number"], ["Tokens/s", "number minor"], ["Parks", "number minor"], ["", "action"]]);
-    this.parked = table("Parked, in order of return", [["Owner", "owner"], ["Slot", "minor"], ["Cells", "number"], ["Waiting", "number"]]);
-    this.held = table("Held by an operator", [["Owner", "owner"], ["Slot", "minor"], ["Cells", "number"], ["Held for", "number"], ["", "action"]]);
-    this.queue = table("Queue", [["Owner", "owner"], ["Prompt", "number"], ["Waiting", "number"]]);
+    this.bar = el("div", { className: "pool-bar", aria: { role: "img" } });
+    this.legend = el("ul", { className: "legend" });
+    this.slots = table("Slots", [["Slot"], ["State"], ["Chat", "owner"], ["Cells", "number"], ["Of the pool", "number minor"], ["Tokens/s", "number minor"], ["Parks", "number minor"], ["", "action"]]);
+    this.parked = table("Parked, in order of return", [["Chat", "owner"], ["Kept by", "minor"], ["Cells", "number minor"], ["Waiting", "number"], ["", "action"]]);
+    this.held = table("Held by an operator", [["Chat", "owner"], ["Kept by", "minor"], ["Cells", "number minor"], ["Held for", "number"], ["", "action"]]);
+    this.queue = table("Queue, in order of turn", [["Chat", "owner"], ["Prompt", "number"], ["Waiting", "number"], ["", "action"]]);
+    this.next = el("p", { className: "next" });
     this.notParked = el("p", { className: "empty" }, "Nobody is parked.");
     this.noQueue = el("p", { className: "empty" }, "Nobody waits.");
-    this.heldPart = el("div", { className: "part held", hidden: true }, el("h3", {}, "Held by an operator"), this.held.element);
+    this.heldPart = part("held", "Held by an operator", this.held.element).element;
+    this.queuePart = part("queue", "Queue", this.queue.element, this.noQueue);
     this.element = el(
       "section", { className: "panel" },
-      el("div", { className: "panel-head" }, this.name, this.about),
-      el("div", { className: "pool" }, el("div", { className: "pool-line" }, this.used, this.free), this.bar),
-      el("div", { className: "part" }, el("h3", {}, "Slots"), this.slots.element),
+      el("div", { className: "panel-head" }, this.name, this.state, this.about, this.acts),
+      el("div", { className: "pool" }, el("div", { className: "pool-line" }, this.used, this.free), this.bar, this.legend),
+      part("slots", "Slots", this.slots.element).element,
       this.heldPart,
-      el(
-        "div", { className: "columns" },
-        el("div", { className: "part parked" }, el("h3", {}, "Parked, in order of return"), this.parked.element, this.notParked),
-        el("div", { className: "part queue" }, el("h3", {}, "Queue"), this.queue.element, this.noQueue),
-      ),
+      el("div", { className: "columns" }, part("parked", "Parked, in order of return", this.next, this.parked.element, this.notParked).element, this.queuePart.element),
     );
   }
 
-  /** `ahead`: by how many seconds this browser's clock runs before the server's. */
-  show(snapshot, ahead) {
+  /** `ahead`: by how many seconds this browser's clock runs before the server's; `others`: workers that take new chats. */
+  show(snapshot, ahead, others) {
     this.snapshot = snapshot;
     this.ahead = ahead;
-    const { model, n_ctx_seq, pool, slots, state } = snapshot;
+    const { model, device, n_ctx_seq, pool, slots, state, worker } = snapshot;
     this.name.textContent = model.alias;
-    const loading = state === "ready" ? "" : ` · ${state}`;
-    this.about.textContent = `worker ${snapshot.worker} · context ${number.format(n_ctx_seq)} · ${slots.length} slots${loading}`;
+    this.state.textContent = state;
+    this.state.hidden = state === "ready";
+    this.about.textContent = `worker ${worker} · ${device} · context ${number.format(n_ctx_seq)} · ${slots.length} slots`;
     this.used.textContent = `Pool: ${number.format(pool.used)} of ${number.format(pool.cells)} cells`;
     this.free.textContent = `${pool.cells ? Math.floor((100 * pool.used) / pool.cells) : 0} % full`;
-    this.paintBar(pool, slots);
+    this.paintPool(pool, slots);
+    this.paintActs(state, worker, others);
     fill(this.slots, slots.map((slot) => ({
       state: slot.state,
-      cells: [where(slot.id), word(slot.held ? "held" : slot.state), owner(slot), number.format(slot.cells),
+      cells: [where(slot.id), doing(slot), owner(slot), number.format(slot.cells), slot.cells ? share(slot.cells, pool) : "–",
         slot.state === "decode" ? slot.tokens_per_second.toFixed(1) : "–", slot.generation ? slot.parks : "–",
-        slot.state === "decode" || slot.state === "prefill" ? this.action("park", slot) : ""],
+        ["idle", "parked"].includes(slot.state) ? "" : this.acting(slot, ["decode", "prefill"].includes(slot.state) ? "park" : "")],
     })));
     this.count();
   }
 
-  paintBar(pool, slots) {
-    const parts = slots.map((slot) => [String(slot.id % COLOURS), slot.cells]);
+  paintPool(pool, slots) {
+    const parts = slots.map((slot) => [slot.id, slot.cells, slot.owner]);
     const held = slots.reduce((sum, slot) => sum + slot.cells, 0);
-    parts.push(["other", Math.max(0, pool.used - held)]); // kept prefixes
+    parts.push(["other", Math.max(0, pool.used - held), "kept parts"]);
     const scale = Math.max(pool.cells, held, 1); // a shared cell counts for each of its holders
     while (this.bar.children.length < parts.length) this.bar.append(el("span"));
     while (this.bar.children.length > parts.length) this.bar.lastChild.remove();
     parts.forEach(([slot, cells], i) => {
-      const part = this.bar.children[i];
-      part.dataset.slot = slot;
-      part.style.width = `${(100 * cells) / scale}%`;
+      const span = this.bar.children[i];
+      span.dataset.slot = slot === "other" ? slot : slot % COLOURS;
+      span.style.width = `${(100 * cells) / scale}%`;
     });
-    const words = slots.filter((slot) => slot.cells).map((slot) => `slot ${slot.id} holds ${slot.cells}`);
+    const words = slots.filter((slot) => slot.cells).map((slot) => `slot ${slot.id} holds ${slot.cells}${slot.owner ? ` for ${slot.owner}` : ""}`);
     this.bar.setAttribute("aria-label", `${pool.used} of ${pool.cells} cells in use${words.length ? ": " + words.join(", ") : ""}`);
+    const items = parts.filter(([, cells]) => cells).map(([slot, cells, whose]) => el("li", {}, swatch(slot), `${whose || "–"} ${share(cells, pool)}`));
+    if (items.length !== this.legend.children.length || items.some((item, i) => !item.isEqualNode(this.legend.children[i]))) this.legend.replaceChildren(...items);
   }
 
-  action(name, { generation, owner }) {
-    return button(name, { worker: this.snapshot.worker, generation, who: owner ? `${owner}'s chat` : "this chat" });
+  paintActs(state, worker, others) {
+    if (!mayAct || !["ready", "draining"].includes(state)) return;
+    const { slots, parked, queue } = this.snapshot;
+    const n = new Set([...slots, ...parked, ...queue].map((one) => one.generation).filter(Boolean)).size;
+    const wanted = state === "ready" ? button("drain", { worker, n, others }) : button("undrain", { worker });
+    if (!this.acts.firstChild?.isEqualNode(wanted)) {
+      const focused = this.acts.contains(document.activeElement);
+      this.acts.replaceChildren(wanted);
+      if (focused) wanted.focus();
+    }
+  }
+
+  /** The buttons of a chat. */
+  acting(chat, first) {
+    if (!mayAct) return "";
+    const data = { worker: this.snapshot.worker, generation: chat.generation, who: chatOf(chat) };
+    return el("span", { className: "acts" }, ...(first ? [button(first, data)] : []), more({ ...data, was: chat.priority }));
   }
 
   /** The lists whose seconds go on between two snapshots. */
   count() {
-    const { queue } = this.snapshot;
-    const [held, parked] = [true, false].map((wanted) => this.snapshot.parked.filter((one) => Boolean(one.held) === wanted));
+    const { queue, head, parked: everyone } = this.snapshot;
+    const [held, parked] = [true, false].map((wanted) => everyone.filter((one) => Boolean(one.held) === wanted));
     const waited = (since) => duration(Date.now() / 1000 - this.ahead - since);
+    const row = (first) => (one) => ({ state: "parked", cells: [owner(one), kept(one), number.format(one.cells), waited(one.since), this.acting(one, first)] });
     this.parked.element.hidden = !parked.length;
     this.notParked.hidden = parked.length > 0;
-    fill(this.parked, parked.map((one) => ({
-      state: "parked", cells: [owner(one), where(one.slot), number.format(one.cells), waited(one.since)],
-    })));
+    fill(this.parked, parked.map(row("")));
     this.heldPart.hidden = !held.length;
-    fill(this.held, held.map((one) => ({
-      state: "parked", cells: [owner(one), where(one.slot), number.format(one.cells), waited(one.since), this.action("unpark", one)],
-    })));
+    fill(this.held, held.map(row("unpark")));
     this.queue.element.hidden = !queue.length;
     this.noQueue.hidden = queue.length > 0;
-    fill(this.queue, queue.map((one) => ({
-      cells: [owner(one), number.format(one.n_prompt_tokens), waited(one.since)],
-    })));
+    const title = queue.length ? `Queue, ${byPriority(queue)}` : "Queue";
+    if (this.queuePart.heading.textContent !== title) this.queuePart.heading.textContent = title;
+    fill(this.queue, queue.map((one) => ({ cells: [owner(one), number.format(one.n_prompt_tokens), waited(one.since), this.acting(one, "")] })));
+    const next = head ? `Next is ${head.owner ? `${head.owner}'s chat` : "a chat"}, for ${wish(head)}${head.slots && head.needs > head.free ? `: ${number.format(head.free)} are free` : ""}.` : "";
+    if (this.next.textContent !== next) this.next.textContent = next;
+    this.next.hidden = !head;
   }
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from argparse import ArgumentTypeError
 from collections.abc import Callable
 from dataclasses import replace
@@ -70,11 +71,26 @@ def _workload(text: str) -> list[str]:
 
 def _share(text: str) -> float:
     """A number or a fraction, from 0 to 0.9."""
-    over, _, under = text.partition("/")
-    value = _number(0, 1e6)(over) / (_number(1, 1e6)(under) if under else 1)
-    if value > 0.9:
-        raise ArgumentTypeError(f"{text} is not between 0 and 0.9")
+    over, slash, under = text.partition("/")
+    try:
+        value = float(over) / (float(under) if slash else 1)
+    except (ValueError, ZeroDivisionError):
+        value = math.nan
+    if not 0 <= value <= 0.9:
+        raise ArgumentTypeError(f"'{text}' is not a share of the pool from 0 to 0.9, such as 1/8 or 0.125")
     return value
+
+
+def _file(text: str) -> Path:
+    """Where a file can be written: better known now than when the simulation is over."""
+    path = Path(text)
+    if path.is_dir():
+        raise ArgumentTypeError(f"'{text}' is a folder; give the name of a file")
+    if not path.parent.is_dir():
+        raise ArgumentTypeError(f"there is no folder {path.parent}")
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise ArgumentTypeError(f"'{text}' cannot be written: no permission")
+    return path
 
 
 class Command(BaseCommand):
@@ -119,7 +135,7 @@ class Command(BaseCommand):
         add("--no-parking", action="store_true",
             help="a chat is admitted when the pool has cells for its whole answer, and nobody is parked")
         add("--seed", type=_whole(0, 2**63), default=scenario.seed, metavar="N", help="default: 1")
-        add("--svg", type=Path, metavar="FILE", help="draw a timeline of the slots")
+        add("--svg", type=_file, metavar="FILE", help="draw a timeline of the slots")
         add("--svg-start", type=_number(0, 1e9), default=0.0, metavar="SECONDS", help="default: 0")
         add("--svg-seconds", type=_number(1, 1e6), default=120.0, metavar="SECONDS", help="default: 120")
         # fmt: on
@@ -137,6 +153,8 @@ class Command(BaseCommand):
                 self.stdout.write(_by_priority(result))
             self.stdout.flush()
         if options["svg"]:
+            if options["svg_start"] >= result.makespan:
+                raise CommandError(f"--svg-start: the simulation is over after {result.makespan:.1f} s")
             try:
                 options["svg"].write_text(svg(result, options["svg_start"], options["svg_seconds"]))
             except OSError as error:

@@ -1,7 +1,4 @@
-"""A thin, typed wrapper over llama.h through llama-cpp-python's low-level bindings.
-
-`Model` may be used from any thread; `Context` and `Sampler` belong to the thread that decodes.
-"""
+"""The KV cache: decoding in it, and a sequence's state out of it and back."""
 
 from __future__ import annotations
 
@@ -13,11 +10,9 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-# Read when libgomp is loaded. Its default is to spin so long at each barrier that two busy processes on
-# the same cores bring each other to a stop; this many rounds cost nothing when the cores are ours alone.
-os.environ.setdefault("GOMP_SPINCOUNT", "10000")
-
-import llama_cpp as lib
+from .batch import Batch
+from .library import ModelError, forget_errors, last_error, lib
+from .model import Model
 
 FLASH_ATTENTION = {"auto": -1, "off": 0, "on": 1}
 CACHE_TYPES: dict[str, int] = {
@@ -32,186 +27,10 @@ CACHE_TYPES: dict[str, int] = {
     "iq4_nl": lib.GGML_TYPE_IQ4_NL,
 }
 
-State = npt.NDArray[np.uint8]
+LEAST_BATCH = 64  # tokens; what is tried out below takes so many
+
+SavedState = npt.NDArray[np.uint8]
 Swap = Literal["pieces", "whole", "none"]
-
-
-class ModelError(Exception):
-    """The model, or a context over it, could not be made; the message says why in one line."""
-
-
-_errors: list[str] = []
-
-
-@lib.llama_log_callback  # type: ignore[untyped-decorator]
-def _log(level: int, text: bytes, _user_data: object) -> None:
-    """Keep llama.cpp's errors for our own messages and drop the rest."""
-    if level == 4:
-        _errors.append(text.decode("utf-8", "replace").strip())
-        del _errors[:-20]
-
-
-def _last_error(default: str) -> str:
-    reason = next((line for line in _errors if line), default)
-    return reason.split(": ", 1)[1] if reason.startswith("llama_") and ": " in reason else reason
-
-
-def usable_cpus() -> int:
-    """The cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-class Model:
-    """Weights and vocabulary. Raises ModelError when the file cannot be loaded."""
-
-    def __init__(self, path: str, gpu_layers: int = -1) -> None:
-        lib.llama_log_set(_log, None)
-        lib.llama_backend_init()
-        _errors.clear()
-        params = lib.llama_model_default_params()
-        params.n_gpu_layers = gpu_layers if gpu_layers >= 0 else 0x7FFFFFFF
-        self.path = path
-        self.on_gpu = bool(gpu_layers and lib.llama_supports_gpu_offload())
-        self._model = lib.llama_model_load_from_file(path.encode(), params)
-        if not self._model:
-            raise ModelError(_last_error("llama.cpp could not load the file"))
-        if not lib.llama_model_has_decoder(self._model):
-            raise ModelError("the model has no decoder, so it cannot generate text")
-        self._vocab = lib.llama_model_get_vocab(self._model)
-        self.n_vocab: int = lib.llama_vocab_n_tokens(self._vocab)
-        self.n_ctx_train: int = lib.llama_model_n_ctx_train(self._model)
-        self.n_params: int = lib.llama_model_n_params(self._model)
-        self.size: int = lib.llama_model_size(self._model)
-        buffer = ctypes.create_string_buffer(256)
-        lib.llama_model_desc(self._model, buffer, 256)
-        self.desc = buffer.value.decode()
-        # Its memory is not, or not only, a cell for each token.
-        self.recurrent = bool(
-            lib.llama_model_is_recurrent(self._model) or lib.llama_model_is_hybrid(self._model)
-        )
-        self.add_bos: bool = lib.llama_vocab_get_add_bos(self._vocab)
-        self._pieces: dict[int, bytes] = {}
-        self.eog = frozenset(t for t in range(self.n_vocab) if lib.llama_vocab_is_eog(self._vocab, t))
-
-    @property
-    def head_sizes(self) -> set[int]:
-        """Dimensions of the keys of one head; those of the layers with a sliding window can be others."""
-        prefix = f"{self._meta('general.architecture')}.attention.key_length"
-        given = self._meta(prefix)
-        heads = lib.llama_model_n_head(self._model)
-        sizes = {int(given) if given else lib.llama_model_n_embd(self._model) // max(heads, 1)}
-        return sizes | {int(size) for size in [self._meta(f"{prefix}_swa")] if size}
-
-    def _meta(self, key: str) -> str:
-        """A value of the file's metadata, "" when it has none."""
-        buffer = ctypes.create_string_buffer(256)
-        n: int = lib.llama_model_meta_val_str(self._model, key.encode(), buffer, 256)
-        return buffer.value.decode() if n >= 0 else ""
-
-    @property
-    def chat_template(self) -> str:
-        """The Jinja source of the model's chat template, "" when it has none."""
-        template = lib.llama_model_chat_template(self._model, None)
-        return template.decode("utf-8", "replace") if template else ""
-
-    @property
-    def bos(self) -> str:
-        return self._special(lib.llama_vocab_bos(self._vocab))
-
-    @property
-    def eos(self) -> str:
-        return self._special(lib.llama_vocab_eos(self._vocab))
-
-    def _special(self, token: int) -> str:
-        return "" if token < 0 else self.piece(token, special=True).decode("utf-8", "replace")
-
-    def tokenize(self, text: str, *, add_special: bool, parse_special: bool) -> list[int]:
-        """Token ids of `text`."""
-        raw = text.encode("utf-8", "surrogatepass")
-        size = len(raw) + 16
-        while True:
-            tokens = (lib.llama_token * size)()
-            n = lib.llama_tokenize(self._vocab, raw, len(raw), tokens, size, add_special, parse_special)
-            if n >= 0:
-                return list(tokens[:n])
-            size = -n
-
-    def piece(self, token: int, *, special: bool = False) -> bytes:
-        """The bytes of one token, which can be half a character. `special` shows control tokens too."""
-        cached = None if special else self._pieces.get(token)
-        if cached is not None:
-            return cached
-        size = 64
-        while True:
-            buffer = ctypes.create_string_buffer(size)
-            n = lib.llama_token_to_piece(self._vocab, token, buffer, size, 0, special)
-            if n >= 0:
-                break
-            size = -n
-        raw = buffer.raw[:n]
-        if not special:
-            self._pieces[token] = raw
-        return raw
-
-    def detokenize(self, tokens: list[int]) -> str:
-        return b"".join(self.piece(t, special=True) for t in tokens).decode("utf-8", "replace")
-
-    @property
-    def handle(self) -> Any:
-        return self._model
-
-    @property
-    def vocab(self) -> Any:
-        return self._vocab
-
-
-class Batch:
-    """The tokens of one decode: at most `capacity`, each in one sequence."""
-
-    def __init__(self, capacity: int) -> None:
-        self.n = 0
-        self._token = np.zeros(capacity, np.int32)
-        self._pos = np.zeros(capacity, np.int32)
-        self._seq = np.zeros(capacity, np.int32)
-        self._logits = np.zeros(capacity, np.int8)
-        self._n_seq = np.ones(capacity, np.int32)
-        # llama.h wants a pointer to each token's list of sequences; ours have one entry each.
-        self._seq_pointers = self._seq.ctypes.data + 4 * np.arange(capacity, dtype=np.uintp)
-        fields: dict[str, Any] = {field[0]: field[1] for field in lib.llama_batch._fields_}
-        self.struct = lib.llama_batch(
-            0,
-            self._pointer(self._token, fields["token"]),
-            None,
-            self._pointer(self._pos, fields["pos"]),
-            self._pointer(self._n_seq, fields["n_seq_id"]),
-            self._pointer(self._seq_pointers, fields["seq_id"]),
-            self._pointer(self._logits, fields["logits"]),
-        )
-
-    @staticmethod
-    def _pointer(array: npt.NDArray[Any], kind: Any) -> Any:
-        return ctypes.cast(array.ctypes.data, kind)
-
-    def clear(self) -> None:
-        self.n = 0
-
-    def add(self, tokens: list[int], start: int, seq_id: int, logits: bool) -> int:
-        """Append `tokens` at positions from `start`; with `logits`, the last gives an output.
-
-        Returns the batch index of the last one.
-        """
-        i, j = self.n, self.n + len(tokens)
-        if j == i + 1:
-            self._token[i], self._pos[i] = tokens[0], start
-        else:
-            self._token[i:j] = tokens
-            self._pos[i:j] = np.arange(start, start + j - i, dtype=np.int32)
-        self._seq[i:j] = seq_id
-        self._logits[i:j] = 0
-        if logits:
-            self._logits[j - 1] = 1
-        self.n = j
-        return j - 1
 
 
 class Context:
@@ -241,16 +60,16 @@ class Context:
         cache_type_v: str = "f16",
         exact: bool = False,
     ) -> None:
-        _errors.clear()
+        forget_errors()
         # A state that is not one cell a token cannot be taken apart; streams of cells cannot share them.
         divisible = not (exact or model.recurrent)
         params = lib.llama_context_default_params()
         params.n_ctx = n_ctx * n_seq_max if exact else n_ctx
-        params.n_batch = n_batch
+        params.n_batch = n_batch = max(n_batch, n_seq_max, LEAST_BATCH)  # a step takes a token of each
         params.n_ubatch = min(n_ubatch, n_batch)
         params.n_seq_max = n_seq_max + divisible
         params.n_outputs_max = params.n_seq_max
-        params.n_threads = params.n_threads_batch = n_threads or usable_cpus()
+        params.n_threads = params.n_threads_batch = n_threads or _usable_cpus()
         params.flash_attn_type = FLASH_ATTENTION["off" if exact else flash_attn]
         params.type_k, params.type_v = CACHE_TYPES[cache_type_k], CACHE_TYPES[cache_type_v]
         params.kv_unified = not exact
@@ -258,7 +77,7 @@ class Context:
         self.model = model
         self._ctx = lib.llama_init_from_model(model.handle, params)
         if not self._ctx:
-            raise ModelError(_last_error("llama.cpp could not allocate the context"))
+            raise ModelError(last_error("llama.cpp could not allocate the context"))
         self._memory = lib.llama_get_memory(self._ctx)
         self.n_ctx: int = lib.llama_n_ctx_seq(self._ctx)
         self.n_batch: int = lib.llama_n_batch(self._ctx)
@@ -285,7 +104,7 @@ class Context:
         batch.struct.n_tokens = batch.n
         status: int = lib.llama_decode(self._ctx, batch.struct)
         if status not in (0, 1):
-            raise ModelError(f"llama_decode failed with {status}: {_last_error('no reason given')}")
+            raise ModelError(f"llama_decode failed with {status}: {last_error('no reason given')}")
         return status
 
     def logits(self, index: int) -> npt.NDArray[np.float32]:
@@ -327,7 +146,7 @@ class Context:
         """Bytes that a piece of `n` positions takes at most. With a sliding window it may be less."""
         return self._header + n * self._per_cell
 
-    def save(self, seq_id: int) -> State | None:
+    def save(self, seq_id: int) -> SavedState | None:
         """A copy of the whole state; None when it cannot be saved."""
         size = self.state_size(seq_id)
         if size == 0:
@@ -336,21 +155,21 @@ class Context:
         written: int = lib.llama_state_seq_get_data_ext(self._ctx, _bytes(data), size, seq_id, 0)
         return data if written == size else None
 
-    def load(self, seq_id: int, data: State) -> bool:
+    def load(self, seq_id: int, data: SavedState) -> bool:
         """Put a saved state into free cells. False when there are not enough: nothing is held then."""
         read: int = lib.llama_state_seq_set_data_ext(self._ctx, _bytes(data), data.size, seq_id, 0)
         if read != data.size:
             self.remove(seq_id)
         return read == data.size
 
-    def save_piece(self, seq_id: int, start: int, stop: int) -> State | None:
+    def save_piece(self, seq_id: int, start: int, stop: int) -> SavedState | None:
         """A copy of the positions from `start` to before `stop`. Only where `swap` is "pieces"."""
         lib.llama_memory_seq_cp(self._memory, seq_id, self._scratch, start, stop)
         data = self.save(self._scratch)
         self.remove(self._scratch)
         return data
 
-    def load_piece(self, seq_id: int, data: State) -> bool:
+    def load_piece(self, seq_id: int, data: SavedState) -> bool:
         """Add a saved piece to a sequence that ends where it starts. False: no cells, nothing changed."""
         if not self.load(self._scratch, data):
             return False
@@ -395,7 +214,7 @@ class Context:
         finally:
             lib.llama_memory_clear(self._memory, True)
 
-    def _try_pieces(self, whole: State, half: int, n: int) -> bool:
+    def _try_pieces(self, whole: SavedState, half: int, n: int) -> bool:
         second = self.save_piece(0, half, n)
         if second is None or not self.remove(0, half):
             return False
@@ -422,5 +241,10 @@ def _can_turn(model: Model, cache_type_k: str) -> bool:
     return cache_type_k != "bf16" and {size % 64 for size in model.head_sizes} == {0}
 
 
-def _bytes(data: State) -> Any:
+def _bytes(data: SavedState) -> Any:
     return ctypes.cast(data.ctypes.data, ctypes.POINTER(ctypes.c_uint8))
+
+
+def _usable_cpus() -> int:
+    """The cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

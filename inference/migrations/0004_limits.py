@@ -7,7 +7,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('inference', '0002_priority_and_by_hand'),
+        ('inference', '0003_cause_worker'),
     ]
 
     operations = [

@@ -1,0 +1,83 @@
+/** Who was in each slot over the last minutes: a lane a slot, a piece for each state of a chat. */
+
+import { el } from "./element.js";
+import { clock, duration } from "./time.js";
+
+const MINUTES = 5;
+const SPAN = 60 * MINUTES;
+const COLOURS = 8;
+const WORDS = { prefill: "reading", decode: "writing" };
+
+export class Lanes {
+  constructor(worker) {
+    this.slots = new Map(); // slot -> changes [at, slot, state, owner, generation], oldest first
+    this.rows = el("div", { className: "lanes" });
+    this.name = el("h4");
+    this.element = el("div", { className: "lanes-of" }, this.name, this.rows,
+      el("div", { className: "lanes-axis", aria: { hidden: "true" } }, ...Array.from({ length: MINUTES + 1 }, (_, i) => el("span", {}, i === MINUTES ? "now" : `${MINUTES - i} min`))));
+    this.worker = worker;
+    this.seen = 0;
+  }
+
+  /** Add what the server tells; `whole`: in place of all that was known. */
+  add(changes, whole) {
+    if (whole) this.slots.clear();
+    for (const change of changes) {
+      const [at, slot] = change;
+      const lane = this.slots.get(slot) ?? [];
+      this.slots.set(slot, lane);
+      while (lane.length && lane.at(-1)[0] >= at) lane.pop(); // what was only guessed from a picture
+      lane.push(change);
+    }
+  }
+
+  /** The picture of now tells what no change is known of: a chat that has been there for long. */
+  now(snapshot) {
+    this.seen = snapshot.at;
+    for (const slot of snapshot.slots) {
+      if (!this.slots.has(slot.id)) this.slots.set(slot.id, [[slot.since ?? snapshot.at, slot.id, slot.held ? "held" : slot.state, slot.owner, slot.generation]]);
+    }
+  }
+
+  /** Whether there is something to see. */
+  get isEmpty() {
+    return !this.slots.size;
+  }
+
+  paint(now, isAlive) {
+    const from = now - SPAN;
+    const end = isAlive ? now : Math.min(now, this.seen);
+    this.name.textContent = `Worker ${this.worker}`;
+    const slots = [...this.slots.keys()].sort((a, b) => a - b);
+    while (this.rows.children.length > slots.length) this.rows.lastChild.remove();
+    slots.forEach((slot, i) => {
+      const changes = this.slots.get(slot);
+      while (changes.length > 1 && changes[1][0] < from) changes.shift();
+      const pieces = changes
+        .map(([at, , state, owner, generation], j) => ({ state, owner, generation, since: at, from: Math.max(from, at), to: changes[j + 1]?.[0] ?? end }))
+        .filter((piece) => piece.state !== "idle" && piece.to > piece.from);
+      const row = this.rows.children[i] ?? this.rows.appendChild(el("div", { className: "lane-row" }, el("span", { className: "lane-name" }), el("div", { className: "lane", aria: { role: "img" } })));
+      row.firstChild.textContent = slot;
+      paintLane(row.lastChild, slot, pieces, from);
+    });
+  }
+}
+
+function paintLane(lane, slot, pieces, from) {
+  while (lane.children.length > pieces.length) lane.lastChild.remove();
+  pieces.forEach((piece, i) => {
+    const shown = lane.children[i] ?? lane.appendChild(el("span"));
+    shown.dataset.slot = slot % COLOURS;
+    shown.dataset.state = piece.state;
+    shown.dataset.starts = String(i === 0 || pieces[i - 1].generation !== piece.generation);
+    shown.style.left = `${(100 * (piece.from - from)) / SPAN}%`;
+    shown.style.width = `${(100 * (piece.to - piece.from)) / SPAN}%`;
+    const label = shown.dataset.starts === "true" ? piece.owner ?? "" : "";
+    if (shown.textContent !== label) shown.textContent = label;
+    shown.title = words(piece);
+  });
+  const last = pieces.slice(-6).map(words).join("; ");
+  lane.setAttribute("aria-label", `Slot ${slot} in the last ${MINUTES} minutes: ${last || "idle"}`);
+}
+
+const words = ({ state, owner, since, to }) => `${owner || "somebody"} ${WORDS[state] ?? state} from ${clock(new Date(1000 * since))} for ${duration(to - since)}`;

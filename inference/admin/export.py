@@ -48,11 +48,16 @@ class CsvExport(LargeTable):
         found: Any = rows.order_by(f"-{field}", "-pk").values_list(*columns)
         piece, header = found, [column.replace("__", " ") for column in self.csv_columns]
         yield _csv([header])
-        while read := await sync_to_async(list)(piece[:AT_ONCE]):
+        while read := await _read(piece[:AT_ONCE]):
             yield _csv([[_cell(value) for value in row[2:]] for row in read])
             last_pk, last_time = read[-1][:2]
             older = Q(**{f"{field}__lt": last_time}) | Q(pk__lt=last_pk)
             piece = found.filter(older, **{f"{field}__lte": last_time})
+
+
+@sync_to_async
+def _read(rows: QuerySet[Any]) -> list[Any]:
+    return list(rows)
 
 
 def _csv(rows: Sequence[Sequence[Any]]) -> bytes:

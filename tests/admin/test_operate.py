@@ -61,7 +61,8 @@ def running() -> Generation:
 
 def act(client, kind: str, *chosen: Generation, **more: str) -> str:
     fields: dict[str, Any] = {"action": kind, "_selected_action": [str(one.pk) for one in chosen], **more}
-    return client.post(LIST, fields, follow=True).text
+    page: str = client.post(LIST, fields, follow=True).text
+    return page
 
 
 @pytest.mark.parametrize("kind", ["park", "unpark"])
@@ -80,7 +81,8 @@ def test_a_cancel_asks_first_and_then_is_done_and_kept(staff_with, running):
     assert "This ends 1 generation for good" in page
     assert not sync_client().exists(CONTROL)
     assert "told to end" in act(client, "cancel", running, confirmed="yes")
-    [(_, command)] = sync_client().xrange(CONTROL)
+    commands: Any = sync_client().xrange(CONTROL)
+    [(_, command)] = commands
     assert (command[b"kind"].decode(), command[b"id"].decode()) == ("cancel", running.id.hex)
     entry = OperatorAction.objects.get()
     assert (entry.kind, entry.by, entry.slot, entry.worker) == ("cancel", "ada", -1, "")

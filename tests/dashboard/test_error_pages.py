@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import pytest
 from django.db import OperationalError
@@ -12,7 +13,7 @@ from django.test import RequestFactory
 from dashboard import views
 from dashboard.errors import ErrorPages
 
-HTML = {"headers": {"Accept": "text/html,*/*"}}
+HTML: Any = {"headers": {"Accept": "text/html,*/*"}}
 ALL = ["400", "403", "403_csrf", "404", "405", "413", "429", "500", "503", "offline"]
 
 
@@ -58,9 +59,9 @@ def test_a_bare_error_gets_its_page_and_keeps_when_to_come_again(status):
 
     bare = HttpResponse(status=status, headers={"Retry-After": "7"})
     request = RequestFactory().get("/", **HTML)
-    reply = ErrorPages(lambda request: bare)(request)
+    reply: Any = ErrorPages(lambda request: bare)(request)
     assert (reply.status_code, reply["Retry-After"]) == (status, "7")
-    assert "<h1>" in reply.content.decode()  # type: ignore[union-attr]
+    assert "<h1>" in reply.content.decode()
 
 
 def test_an_answer_that_has_words_of_its_own_stays():

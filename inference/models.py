@@ -284,6 +284,7 @@ class Generation(models.Model):
     error = models.TextField(blank=True)
     worker = models.CharField(max_length=100, blank=True)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
+    accepted_at = models.DateTimeField(null=True, blank=True, help_text="By a worker, which then counts.")
     started_at = models.DateTimeField(null=True, blank=True)
     finished_at = models.DateTimeField(null=True, blank=True)
 
@@ -342,6 +343,7 @@ class Preemption(models.Model):
     waited_s = models.FloatField("waited (s)", null=True, blank=True)
 
     class Meta:
+        verbose_name = "park"
         ordering = ("-parked_at", "-pk")
         indexes = (
             models.Index(fields=("-parked_at", "-id")),

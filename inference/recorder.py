@@ -265,6 +265,7 @@ def _known(rows: Manager[Any], pk: int | None) -> int | None:
 def _accepted(life: Life, data: Data, at: datetime) -> bool:
     news = life.generation.prompt_tokens is None
     life.generation.prompt_tokens = data["prompt_tokens"]
+    life.generation.accepted_at = min(life.generation.accepted_at or at, at)
     return news
 
 

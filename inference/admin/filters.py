@@ -47,7 +47,11 @@ class ValueFilter(admin.SimpleListFilter):
     parameter_name: str  # the column
 
     def lookups(self, request: HttpRequest, model_admin: AnyAdmin) -> Iterable[tuple[str, str]]:
-        return [(value, value) for value in distinct(model_admin.model, self.parameter_name) if value]
+        values = filter(None, distinct(model_admin.model, self.parameter_name))
+        return [(value, self.label(value)) for value in values]
+
+    def label(self, value: str) -> str:
+        return value
 
     def has_output(self) -> bool:
         return bool(self.value()) or super().has_output()
@@ -72,8 +76,11 @@ class WorkerFilter(ValueFilter):
 class CauseFilter(ValueFilter):
     title, parameter_name = "cause of its last park", "park_cause"
 
+    def label(self, value: str) -> str:
+        return value.capitalize()
 
-class KindFilter(ValueFilter):
+
+class KindFilter(CauseFilter):
     title, parameter_name = "kind of its last park", "park_kind"
 
 

@@ -35,11 +35,9 @@ class GenerationAdmin(ReadOnly, Operable, CsvExport):
         "api",
         "model",
         "asked_by",
-        "prompt",
-        "completion",
+        "tokens",
         "urgency",
-        "parks",
-        "time_parked",
+        "parked",
         "first_token",
         "finish",
         "created_at",
@@ -70,7 +68,7 @@ class GenerationAdmin(ReadOnly, Operable, CsvExport):
         ),
         (
             "Times",
-            {"fields": ("created_at", "started_at", "first_token", "finished_at", "parks", "time_parked")},
+            {"fields": ("created_at", "started_at", "first_token", "finished_at", "parked")},
         ),
     )
     csv_columns = (
@@ -134,21 +132,20 @@ class GenerationAdmin(ReadOnly, Operable, CsvExport):
     def asked_by(self, generation: Generation) -> str:
         return str(generation.user or generation.api_key or "–")
 
-    @admin.display(description="Prompt", empty_value="–")
-    def prompt(self, generation: Generation) -> int | None:
-        return generation.prompt_tokens
-
-    @admin.display(description="Answer", empty_value="–")
-    def completion(self, generation: Generation) -> int | None:
-        return generation.completion_tokens
+    @admin.display(description="Tokens")
+    def tokens(self, generation: Generation) -> str:
+        """Of the prompt, and of the answer when that is known."""
+        known = (generation.prompt_tokens, generation.completion_tokens)
+        return " → ".join("–" if n is None else str(n) for n in known)
 
     @admin.display(description="Priority")
     def urgency(self, generation: Generation) -> str:
         return priority_name(generation.priority)
 
-    @admin.display(description="Parked for")
-    def time_parked(self, generation: Generation) -> str:
-        return seconds(generation.parked_s) if generation.parks else "–"
+    @admin.display(description="Parked")
+    def parked(self, generation: Generation) -> str:
+        """How often, and for how long in all."""
+        return f"{generation.parks}, {seconds(generation.parked_s)}" if generation.parks else "–"
 
     @admin.display(description="First token")
     def first_token(self, generation: Generation) -> str:
@@ -200,5 +197,5 @@ class GenerationAdmin(ReadOnly, Operable, CsvExport):
             return text
         url = reverse("admin:inference_generation_changelist")
         return format_html(
-            '{} · <a href="{}?{}">all of its generations</a>', text, url, urlencode({parameter: value})
+            '{} · <a href="{}?{}">all generations</a>', text, url, urlencode({parameter: value})
         )

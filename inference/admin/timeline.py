@@ -112,7 +112,8 @@ def _phases(generation: Generation, length: float, since_birth: Callable[[dateti
     if generation.ttft_s is None:
         kind = "prefill" if generation.is_over else "running"
         return [queued, (kind, started, length)]
-    first_token = min(max(started, generation.ttft_s), length)
+    accepted = since_birth(generation.accepted_at or generation.created_at)
+    first_token = min(max(started, accepted + generation.ttft_s), length)
     return [queued, ("prefill", started, first_token), ("decode", first_token, length)]
 
 

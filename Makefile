@@ -4,7 +4,7 @@ PYTHON ?= python3
 PY := .venv/bin/python
 ARGS ?=
 
-.PHONY: run test lint bench screenshots setup setup-dev
+.PHONY: run test lint bench chaos load screenshots setup setup-dev
 .DEFAULT_GOAL := run
 
 # exec: a signal reaches the server itself, and its exit code is the recipe's
@@ -23,6 +23,14 @@ lint: setup-dev
 
 bench: setup-dev
 	@exec $(PY) -m tests.bench $(ARGS)
+
+chaos: setup-dev
+	@$(PY) manage.py fetch_model
+	@exec $(PY) -m tests.chaos $(ARGS)
+
+load: setup-dev
+	@$(PY) manage.py fetch_model
+	@exec $(PY) -m tests.chaos.load $(ARGS)
 
 screenshots: setup-dev
 	@$(PY) deploy/setup.py --browser

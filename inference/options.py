@@ -86,7 +86,9 @@ class Options:
 
     @property
     def is_loopback(self) -> bool:
-        """Whether only this machine can reach the server."""
+        """Whether only this machine can reach the server: a proxy lets others in."""
+        if self.tls_proxy:
+            return False
         host = self.host.strip("[]")
         try:
             return host == "localhost" or ipaddress.ip_address(host).is_loopback

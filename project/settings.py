@@ -63,7 +63,7 @@ SECURE_HSTS_SECONDS = 365 * 86400 if BERTH.tls_proxy else 0
 # What `check --deploy` need not say. HSTS speaks for our own host: its subdomains and the browsers' preload
 # list are for the domain's owner to decide. On a loopback address no network is between browser and server.
 SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]
-if BERTH.is_loopback and not BERTH.tls_proxy:
+if BERTH.is_loopback:
     SILENCED_SYSTEM_CHECKS += ["security.W004", "security.W008", "security.W012", "security.W016"]
 
 INSTALLED_APPS = [

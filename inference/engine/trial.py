@@ -27,11 +27,17 @@ class Trial:
         self._suspects.discard(id)
 
     def choose(self, work: list[Work]) -> list[Work]:
-        """One suspect out of the work, the same until it has its token; all of it if there is none."""
+        """One suspect out of the work, the same until it has its token; all of it if there is none.
+
+        The whole step is its own: its share of one may be less than the piece in which exact mode computes.
+        """
         suspects = [one for one in work if one[0].id in self._suspects]
         chosen = next((one for one in suspects if one[0].id == self._now), next(iter(suspects), None))
         id = chosen[0].id if chosen else ""
         if id != self._now:
             self._now = id
             self._begin(id)
-        return [chosen] if chosen else work
+        if chosen is None:
+            return work
+        seq, n = chosen
+        return [(seq, n if seq.decoding else min(seq.pending, sum(n for _, n in work)))]

@@ -33,8 +33,9 @@ def run(options: Options) -> int:
     lock = checks.lock(options.data_dir)
     try:
         if not (options.is_loopback or options.api_keys or options.allow_anonymous or database.has_api_key()):
+            what = "a server behind a proxy" if options.tls_proxy else options.host
             raise CannotStart(
-                f"{options.host} can be reached by others and no API key exists; give one with --api-key, "
+                f"{what} can be reached by others and no API key exists; give one with --api-key, "
                 "make one with manage.py create_api_key, or say --allow-anonymous"
             )
         model = model_files.resolve(options)

@@ -22,9 +22,7 @@ from inference.broker.jobs import Claimed, JobReader
 from inference.broker.lease import RENEW_EVERY_S, Fenced, Lease
 from inference.broker.listeners import LOOK_EVERY_S, Listeners
 from inference.broker.publisher import Publisher
-from inference.engine import device
-from inference.engine.engine import Engine
-from inference.engine.llama import Context, Model, ModelError
+from inference.engine.llama import ModelError
 from inference.engine.sequence import Sequence
 from inference.messages import (
     TERMINAL,
@@ -43,10 +41,11 @@ from inference.options import Options
 from inference.tasks import end
 
 from . import takeover
-from .chat_template import ChatTemplate, TemplateFailure
+from .chat_template import TemplateFailure
 from .decode_thread import DecodeThread
 from .history import History
-from .intake import NO_SEEDS, Intake, Refused
+from .intake import NO_SEEDS, Refused
+from .replica import Replica
 from .siblings import Siblings
 from .snapshot import Snapshots
 
@@ -59,8 +58,6 @@ LONG_TEXT = 20_000  # characters from which tokenising leaves the asyncio thread
 # steady stream, and each message spared is a millisecond of CPU, which a decode step on the CPU feels.
 GPU_GATHER_S = 0.04
 CPU_GATHER_S = 0.064
-GPU_LONE_CHUNK = 512
-CPU_LONE_CHUNK = 128
 
 
 def run(options: Options) -> int:
@@ -113,63 +110,13 @@ def _told(event: Preempted | Resumed) -> str:
 
 
 class Worker:
-    """One model replica. Raises ModelError when it cannot be loaded."""
+    """One model replica. Raises ModelError or TemplateFailure when it cannot be loaded."""
 
     def __init__(self, options: Options) -> None:
         self.id = os.environ.get("BERTH_WORKER_ID") or f"{socket.gethostname()}-1"
-        model = Model(options.model, options.gpu_layers)
-        n_cells = options.ctx_size or model.n_ctx_train
-        context = Context(
-            model,
-            n_ctx=n_cells,
-            n_seq_max=options.parallel,
-            n_batch=options.batch_size,
-            n_ubatch=options.ubatch_size,
-            n_threads=options.threads,
-            flash_attn=options.flash_attn,
-            cache_type_k=options.cache_type_k,
-            cache_type_v=options.cache_type_v,
-            exact=options.exact,
-        )
-        if options.context_shift and not context.can_shift:
-            logger.warning("this model's KV cache cannot be shifted: --context-shift is ignored")
-        self._n_ctx_seq = min(n_cells, model.n_ctx_train)
-        self._engine = Engine(
-            context,
-            n_cells=n_cells,
-            n_slots=options.parallel,
-            n_ctx_seq=self._n_ctx_seq,
-            lone_chunk=GPU_LONE_CHUNK if model.on_gpu else CPU_LONE_CHUNK,
-            preempt_ram=options.preempt_ram << 20 if options.preempt_ram > 0 else options.preempt_ram,
-            rotate_after=options.rotate_after,
-            context_shift=options.context_shift,
-            preempt_every=options.preempt_every,
-            on_trial=lambda id: self._lease.suspect_sync(id),
-        )
-        self._gather_s = GPU_GATHER_S if model.on_gpu else CPU_GATHER_S
-        template = ChatTemplate(model.chat_template, bos=model.bos, eos=model.eos)
-        self._intake = Intake(model, template, self._n_ctx_seq)
-        self._about: dict[str, Any] = {
-            "worker": self.id,
-            "started_at": time.time(),
-            "state": "ready",
-            "model": {
-                "alias": options.alias or os.path.basename(options.model),
-                "path": options.model,
-                "desc": model.desc,
-                "size": model.size,
-                "n_params": model.n_params,
-                "n_vocab": model.n_vocab,
-                "n_ctx_train": model.n_ctx_train,
-                "chat_template": template.source,
-            },
-            "device": device.name(model.on_gpu),
-            "n_ctx": n_cells,
-            "n_ctx_seq": self._n_ctx_seq,
-            "swap": self._engine.swap,
-            "context_shift": self._engine.context_shift,
-            "exact": options.exact,
-        }
+        replica = Replica.load(options, self.id, lambda id: self._lease.suspect_sync(id))
+        self._engine, self._intake, self._about = replica.engine, replica.intake, replica.about
+        self._gather_s = GPU_GATHER_S if replica.on_gpu else CPU_GATHER_S
         self._numbers: dict[str, int] = {}  # the last sequence number of each generation that runs here
         self._siblings = Siblings()
         self._history = History(self.id)

@@ -135,7 +135,7 @@ def slots(stack: Stack) -> list[dict[str, Any]]:
 
 def until(condition: Callable[[], bool]) -> None:
     """Ask again and again, for as long as a test may take."""
-    give_up = time.monotonic() + 120
+    give_up = time.monotonic() + 300
     while not condition():
         assert time.monotonic() < give_up
 

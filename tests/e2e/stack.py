@@ -64,6 +64,7 @@ class Stack:
         flags = {"host": "127.0.0.1", "port": self.port, "data-dir": str(data_dir), **flags}
         self.flags = [part for name, value in flags.items() for part in (f"--{name}", str(value))]
         self.log = data_dir / "serve.log"
+        self.env: dict[str, str] = {}  # more variables of its processes
 
     def start(self) -> None:
         """Returns when it can be used; raises RuntimeError with the end of its log when it can't."""
@@ -73,6 +74,7 @@ class Stack:
                 cwd=ROOT,
                 stdout=log,
                 stderr=subprocess.STDOUT,
+                env=self.environ(),
                 start_new_session=True,
             )
         self.wait_until_healthy()
@@ -105,7 +107,7 @@ class Stack:
 
     def environ(self) -> dict[str, str]:
         """In which `manage.py` works on this stack's data."""
-        return {**os.environ, "BERTH_DATA_DIR": str(self.data_dir)}
+        return {**os.environ, "BERTH_DATA_DIR": str(self.data_dir), **self.env}
 
     def stop(self) -> None:
         if self.process.poll() is None:

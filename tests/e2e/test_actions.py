@@ -76,9 +76,7 @@ def test_a_parked_chat_gets_a_higher_priority_with_the_keyboard_alone(sign_in, e
         expect(dialog).to_be_hidden()
         choose(monitor, "Priority high…")
         dialog.get_by_role("button", name="Make it high").click()
-        expect(monitor.locator("#outcome")).to_have_text(
-            "Grace's chat had normal priority and has high priority now."
-        )
+        expect(monitor.locator("#outcome")).to_have_text("Grace's chat had normal priority and has high now.")
         expect(monitor.get_by_role("table", name="Parked")).to_contain_text("high")
     stop(chat)
     expect(rows_of_actions(monitor).first).to_contain_text("from normal to high")

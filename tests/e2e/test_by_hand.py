@@ -48,7 +48,7 @@ def test_staff_hold_a_chat_on_the_monitor_its_reader_is_told_and_it_goes_on_once
 
     press(monitor, "Release", "Release")
     expect(monitor.get_by_text("Released: grace's chat.")).to_be_visible()
-    expect(state_line(chat)).not_to_have_text(HELD)
+    expect(chat.get_by_text(HELD)).to_be_hidden()
     assert wait_for_more_words(chat).startswith(before)
     stop(chat)
 

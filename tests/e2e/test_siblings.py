@@ -10,7 +10,7 @@ import redis
 
 from inference.broker.keys import JOBS
 
-from .api import ENDPOINTS, FOX, KNIGHT, Reply, body, slots, wait_until_idle, without_ids_and_times
+from .api import ENDPOINTS, FOX, KNIGHT, Reply, body, slots, until, wait_until_idle, without_ids_and_times
 from .stack import Stack
 
 pytestmark = pytest.mark.model
@@ -140,7 +140,6 @@ def test_of_a_request_that_is_over_or_refused_no_job_is_left(stack: Stack) -> No
     Reply(stack.port, "/completion", body("/completion", PROMPTS, 2)).read()
     Reply(stack.port, "/completion", body("/completion", [KNIGHT, "word " * 600], 2)).read()
     with redis.Redis.from_url(address) as client:
-        for _ in range(20_000):  # the worker closes its books a moment after it has told the client
-            if client.xlen(JOBS) == 0:
-                return
-    raise AssertionError("a job was never acknowledged")
+        until(
+            lambda: client.xlen(JOBS) == 0
+        )  # the worker closes its books a moment after it has told the client

@@ -52,10 +52,12 @@ def exact(tmp_path_factory: pytest.TempPathFactory, model: Model) -> Iterator[Co
 class Lives(Run):
     """A run that begins with what another worker left."""
 
-    def sequence(self, sampling: SamplingParams, n: int = N, stop: tuple[str, ...] = ()) -> Sequence:
+    def sequence(
+        self, sampling: SamplingParams, n: int = N, stop: tuple[str, ...] = (), prompt: list[int] = PROMPT
+    ) -> Sequence:
         sampler = Sampler(self.engine.ctx.model, sampling)
-        sampler.accept_prompt(PROMPT)
-        seq = Sequence(str(len(self.events)), list(PROMPT), sampler, TextAssembler(stop), n)
+        sampler.accept_prompt(prompt)
+        seq = Sequence(str(len(self.events)), list(prompt), sampler, TextAssembler(stop), n)
         self.events[seq.id] = []
         return seq
 
@@ -256,6 +258,21 @@ def test_who_may_be_to_blame_is_tried_alone_until_it_has_a_token(
     assert [id for id in tried if id] == ["0", "1", "2", "3"]
     assert tried[-1] == ""
     assert all(len(run.of(seq, Finished)) == 1 for seq, _ in lives)
+
+
+def test_who_is_tried_has_the_whole_step_to_itself(exact: Context) -> None:
+    """Beside others its share of a step can be less than the piece in which exact mode computes a prompt."""
+    run = Lives(engine(exact))
+    decoding = run.sequence(GREEDY, 100)
+    run.engine.add(decoding)
+    while not decoding.decoding:
+        run.step()
+    lives = [(run.sequence(GREEDY, 5, prompt=PROMPT * 5), Past([5], is_started=True)) for _ in range(3)]
+    run.take_over(*lives)
+    for _ in range(60):
+        run.step()
+    assert all(len(run.of(seq, Finished)) == 1 for seq, _ in lives)
+    run.engine.cancel(decoding.id)
 
 
 def test_one_that_is_cancelled_while_it_is_tried_is_tried_no_more(exact: Context) -> None:

@@ -6,6 +6,8 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +16,7 @@ from django.test import Client
 
 from inference.models import Chat
 from tests.api.play import fetch
-from tests.e2e.stack import ROOT
+from tests.e2e.stack import ROOT, free_port
 
 PAGES = [
     "/accounts/login/",
@@ -154,6 +156,20 @@ def test_behind_a_proxy_with_tls_cookies_and_pages_go_over_https_alone() -> None
     assert shown["secure"] == [True]
     assert shown["session"] is True
     assert shown["hsts"] == "max-age=31536000"
+
+
+def test_a_server_behind_a_proxy_does_not_start_without_a_key(tmp_path: Path) -> None:
+    done = manage("serve", "--tls-proxy", "--data-dir", str(tmp_path), "--port", str(free_port()))
+    assert done.returncode == 78
+    assert "a server behind a proxy can be reached by others and no API key exists" in done.stderr
+
+
+async def test_behind_a_proxy_nobody_is_the_person_at_the_machine(
+    transactional_db: None, settings: Any
+) -> None:
+    assert (await fetch("GET", "/props")).status == 503  # no worker, but let in
+    settings.BERTH = replace(settings.BERTH, tls_proxy=True)
+    assert (await fetch("GET", "/props")).status == 401
 
 
 def test_a_server_for_others_answers_to_its_own_names_alone() -> None:

@@ -11,12 +11,14 @@ export const priorityName = (priority) => Object.keys(PRIORITIES).find((name) =>
 const ACTIONS = {
   park: {
     button: () => "Park and hold",
+    item: () => "Park and hold…",
     question: ({ who }) => `Park ${who} and hold it?`,
     effect: () => "Its text stops at once and its place goes to others. Its reader is told that an operator holds it. It stays parked until somebody releases it; nothing of it is lost.",
     done: ({ who }) => `Held: ${who}.`,
   },
   unpark: {
     button: () => "Release",
+    item: () => "Release…",
     question: ({ who }) => `Release ${who}?`,
     effect: () => "It goes on from where it was as soon as its turn comes and there is room.",
     done: ({ who }) => `Released: ${who}.`,
@@ -78,7 +80,6 @@ export function more(data) {
 export function listen(box) {
   const [dialog, question, effect, no, yes, outcome, menu] = ["confirm", "confirm-question", "confirm-effect", "confirm-no", "confirm-yes", "outcome", "more"].map($);
   let asked = null;
-  let opener = null;
 
   function say(text, isError) {
     outcome.textContent = text;
@@ -98,9 +99,8 @@ export function listen(box) {
   }
 
   function open(clicked) {
-    opener = clicked;
-    const { more: _, ...chat } = clicked.dataset;
-    const offered = [{ action: "cancel", ...chat }];
+    const { more: _, first, ...chat } = clicked.dataset;
+    const offered = [...(first ? [{ action: first, ...chat }] : []), { action: "cancel", ...chat }];
     for (const priority of Object.values(PRIORITIES)) if (priority !== Number(chat.was)) offered.push({ action: "prioritise", ...chat, priority });
     menu.replaceChildren(...offered.map((data) => {
       const item = Object.assign(document.createElement("button"), { type: "button", className: "menu-item", textContent: ACTIONS[data.action].item(data) });
@@ -136,10 +136,6 @@ export function listen(box) {
     event.preventDefault();
     const items = [...menu.children];
     items[(items.indexOf(document.activeElement) + step + items.length) % items.length].focus();
-  });
-
-  menu.addEventListener("toggle", ({ newState }) => {
-    if (newState === "closed" && !dialog.open && opener?.isConnected) opener.focus();
   });
 
   addEventListener("scroll", () => menu.hidePopover(), { passive: true });

@@ -61,8 +61,15 @@ export class Chart {
     const mean = values.reduce((sum, value) => sum + value, 0) / values.length;
     const text = values.length ? `on average ${this.format(mean)}, at most ${this.format(most)}` : "nothing yet";
     if (this.summary.textContent !== text) this.summary.textContent = text;
-    this.plot.setAttribute("aria-label", `${this.title}: ${values.length ? `${this.format(values.at(-1))} now, ` : ""}${text}`);
+    const latest = this.isOfNow ? `${this.format(values.at(-1))} ${this.bars ? "last" : "now"}, ` : "";
+    this.plot.setAttribute("aria-label", `${this.title}: ${latest}${text}`);
     this.say();
+  }
+
+  /** Whether the last point tells how it is now: bars tell of what came last, however long ago. */
+  get isOfNow() {
+    const last = this.points.at(-1);
+    return Boolean(last) && (this.bars || this.to - last[0] < 3.5 * this.step);
   }
 
   x(at) {
@@ -107,7 +114,7 @@ export class Chart {
   say() {
     const point = this.points[this.at ?? this.points.length - 1];
     const when = this.at === null || !point ? "" : `${clock(new Date(1000 * point[0]))} · `;
-    const text = point ? when + this.format(point[1]) : "–";
+    const text = when || this.isOfNow ? when + this.format(point[1]) : "–";
     if (this.value.textContent !== text) this.value.textContent = text;
     this.cursor.setAttribute("d", when ? `M${this.x(point[0] + this.step / 2).toFixed(1)} 0V${HEIGHT}` : "");
   }

@@ -41,11 +41,12 @@ export function headline(snapshots, now) {
 function wanted(snapshots, waiting) {
   const first = waiting.reduce((a, b) => (b.since < a.since ? b : a));
   const head = snapshots.map((one) => one.head).find((one) => one?.generation === first.generation);
-  return head ? ` for ${wish(head)}` : "";
+  const wished = head && wish(head);
+  return wished ? ` for ${wished}` : "";
 }
 
-/** What the head of a line waits for: "180 cells", or "a slot". */
+/** What the head of a line waits for: "180 cells", or "a slot"; "" when it is about to come in. */
 export function wish(head) {
   if (!head.slots) return "a slot";
-  return head.needs > head.free ? `${number.format(head.needs)} cells` : "its turn";
+  return head.needs > head.free ? `${number.format(head.needs)} cells` : "";
 }

@@ -33,6 +33,14 @@ function owner({ owner, priority = 0 }) {
 /** How a parked chat is kept. */
 const kept = (one) => (one.method === "swap" ? `swap, ${bytes(one.bytes)}` : `recompute, ${number.format(one.tokens)} tokens`);
 
+/** Whose turn is next, and what it waits for. */
+function nextOf(head) {
+  const who = `Next is ${head.owner ? `${head.owner}'s chat` : "a chat"}`;
+  const wished = wish(head);
+  if (!wished) return `${who}: there is room for it.`;
+  return `${who}, for ${wished}${head.slots ? `: ${number.format(head.free)} are free` : ""}.`;
+}
+
 /** "3: 1 high, 2 normal" of those who wait in the queue. */
 function byPriority(queue) {
   const counts = new Map();
@@ -55,7 +63,7 @@ export class Worker {
     this.free = el("span");
     this.bar = el("div", { className: "pool-bar", aria: { role: "img" } });
     this.legend = el("ul", { className: "legend" });
-    this.slots = table("Slots", [["Slot"], ["State"], ["Chat", "owner"], ["Cells", "number"], ["Of the pool", "number minor"], ["Tokens/s", "number minor"], ["Parks", "number minor"], ["", "action"]]);
+    this.slots = table("Slots", [["Slot"], ["State"], ["Chat", "owner"], ["Cells", "number"], ["Share", "number minor"], ["Tokens/s", "number minor"], ["Parks", "number minor"], ["", "action"]]);
     this.parked = table("Parked, in order of return", [["Chat", "owner"], ["Kept by", "minor"], ["Cells", "number minor"], ["Waiting", "number"], ["", "action"]]);
     this.held = table("Held by an operator", [["Chat", "owner"], ["Kept by", "minor"], ["Cells", "number minor"], ["Held for", "number"], ["", "action"]]);
     this.queue = table("Queue, in order of turn", [["Chat", "owner"], ["Prompt", "number"], ["Waiting", "number"], ["", "action"]]);
@@ -110,7 +118,7 @@ export class Worker {
     });
     const words = slots.filter((slot) => slot.cells).map((slot) => `slot ${slot.id} holds ${slot.cells}${slot.owner ? ` for ${slot.owner}` : ""}`);
     this.bar.setAttribute("aria-label", `${pool.used} of ${pool.cells} cells in use${words.length ? ": " + words.join(", ") : ""}`);
-    const items = parts.filter(([, cells]) => cells).map(([slot, cells, whose]) => el("li", {}, swatch(slot), `${whose || "–"} ${share(cells, pool)}`));
+    const items = parts.filter(([, cells]) => cells).map(([slot, cells, whose]) => el("li", {}, swatch(slot), `${whose || `slot ${slot}`} ${share(cells, pool)}`));
     if (items.length !== this.legend.children.length || items.some((item, i) => !item.isEqualNode(this.legend.children[i]))) this.legend.replaceChildren(...items);
   }
 
@@ -130,7 +138,7 @@ export class Worker {
   acting(chat, first) {
     if (!mayAct) return "";
     const data = { worker: this.snapshot.worker, generation: chat.generation, who: chatOf(chat) };
-    return el("span", { className: "acts" }, ...(first ? [button(first, data)] : []), more({ ...data, was: chat.priority }));
+    return el("span", { className: "acts" }, ...(first ? [button(first, data)] : []), more({ ...data, was: chat.priority, first }));
   }
 
   /** The lists whose seconds go on between two snapshots. */
@@ -149,7 +157,7 @@ export class Worker {
     const title = queue.length ? `Queue, ${byPriority(queue)}` : "Queue";
     if (this.queuePart.heading.textContent !== title) this.queuePart.heading.textContent = title;
     fill(this.queue, queue.map((one) => ({ cells: [owner(one), number.format(one.n_prompt_tokens), waited(one.since), this.acting(one, "")] })));
-    const next = head ? `Next is ${head.owner ? `${head.owner}'s chat` : "a chat"}, for ${wish(head)}${head.slots && head.needs > head.free ? `: ${number.format(head.free)} are free` : ""}.` : "";
+    const next = head ? nextOf(head) : "";
     if (this.next.textContent !== next) this.next.textContent = next;
     this.next.hidden = !head;
   }

@@ -105,7 +105,8 @@ class Monitor(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
                 await self.send(text_data=past)
             await asyncio.sleep(AT_LEAST_S)
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self.news.wait(), AT_MOST_S - AT_LEAST_S)
+                async with asyncio.timeout(AT_MOST_S - AT_LEAST_S):  # wait_for could swallow a cancellation
+                    await self.news.wait()
 
     async def disconnect(self, code: int) -> None:
         if hasattr(self, "feed"):

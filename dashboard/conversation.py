@@ -25,6 +25,7 @@ AT_LIMIT = "Cut off at the length limit."
 STOPPED = "Stopped."
 FULL = "There is no room for one more answer just now. Your text is still here; send it again in a moment."
 UNREACHABLE = "the model can't be reached"
+LOST = "it was lost before a worker had it"
 
 
 class Busy(Exception):
@@ -140,9 +141,12 @@ def longest() -> int:
 
 
 def settle(generation: Generation) -> None:
-    """Write the end of a generation whose row lags behind: a person can be faster than the recorder."""
+    """Write the end of a generation whose row lags behind, since a person can be faster than the recorder, or
+    which has come to an end that nobody can tell."""
     try:
         events = log.read_sync(generation.id.hex)
+        if is_lost(generation):
+            fail(generation, LOST)
     except AWAY:
         return
     if events and isinstance(last := events[-1][1], Finished | Failed):
@@ -151,11 +155,20 @@ def settle(generation: Generation) -> None:
         recorder.write_batch([("", record)])
 
 
+def is_lost(generation: Generation) -> bool:
+    """Whether there are workers and none of them has it or will: its web process died before it had asked
+    for it, or Redis lost it. Raises RedisError or OSError while Redis is away."""
+    id = generation.id.hex
+    alive, known = occupancy.overview_sync()
+    return alive and id not in known and not log.read_sync(id) and not jobs.is_waiting_sync(id)
+
+
 def stop(generation: Generation) -> None:
     """End it, in whatever state it is. Raises RedisError or OSError while Redis is away."""
     id = generation.id.hex
     control.cancel_sync(id)
-    if not log.read_sync(id) and not occupancy.get_all_sync():  # no worker will tell that it has ended
+    if is_lost(generation) or not (log.read_sync(id) or occupancy.get_all_sync()):
+        # no worker will tell that it has ended
         admission.release_sync(id)
         generation.state = Generation.State.CANCELLED
         generation.finish_reason = Generation.FinishReason.CANCELLED

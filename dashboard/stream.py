@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncGenerator
 from uuid import UUID
 
@@ -11,11 +12,12 @@ from django.contrib.auth.models import User
 from django.db import DatabaseError
 
 from inference.broker import occupancy
+from inference.broker.connect import AWAY
 from inference.broker.hub import hub
 from inference.messages import TERMINAL, Preempted
 from inference.models import Generation
 
-from . import events
+from . import conversation, events
 
 KEEPALIVE_S = 2.0
 
@@ -24,6 +26,14 @@ KEEPALIVE_S = 2.0
 def find(pk: UUID, user: User) -> Generation | None:
     """A generation of this person's chats."""
     return Generation.objects.select_related("message").filter(pk=pk, message__chat__user=user).first()
+
+
+@database_sync_to_async  # type: ignore[untyped-decorator]
+def _settle(generation: Generation) -> None:
+    """Its end, if it has come to one that nobody will tell."""
+    with contextlib.suppress(*AWAY, DatabaseError):
+        if conversation.is_lost(generation):
+            conversation.fail(generation, conversation.LOST)
 
 
 async def follow(generation: Generation, user: User, after: int) -> AsyncGenerator[bytes, None]:
@@ -37,14 +47,14 @@ async def follow(generation: Generation, user: User, after: int) -> AsyncGenerat
     loop = asyncio.get_running_loop()
     async with hub().follow(generation.id.hex, after) as follower:
         yield events.RETRY
-        told_of_absence = False
+        told_of_absence, is_known = False, after > 0
         deadline = loop.time()  # the first look is at the log alone
         while True:
             found = await follower.next(deadline)
             deadline = loop.time() + KEEPALIVE_S
             if found is not None:
                 seq, event = found
-                told_of_absence = False
+                told_of_absence, is_known = False, True
                 since = await _parked_since(generation) if isinstance(event, Preempted) else None
                 if raw := events.event(generation.id.hex, seq, event, since):
                     yield raw
@@ -58,6 +68,8 @@ async def follow(generation: Generation, user: User, after: int) -> AsyncGenerat
                 row = generation  # it is away, and tokens flow without it
             if row is None:
                 return
+            if not (row.is_over or is_known):
+                await _settle(row)
             if row.is_over:
                 yield events.of_row(row)
                 return

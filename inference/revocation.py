@@ -19,13 +19,14 @@ from django.contrib.auth.models import User
 from django.db import Error
 from django.db.models import QuerySet
 
+from inference.broker.control import GIVE_UP_S
 from inference.models import ApiKey
 from inference.wire.errors import RequestError
 
 logger = logging.getLogger(__name__)
 
 LOOK_EVERY_S = 2.0
-AGAIN_S = 20.0  # after which a stream that has not ended is ended again; longer than its ending may take
+AGAIN_S = GIVE_UP_S + 2.0  # after which a stream that has not ended is cancelled again
 REASONS = {
     "key": "This API key may not be used any more.",
     "user": "You have been signed out.",
@@ -51,20 +52,24 @@ class _Stream:
     """A task that runs as long as its grant holds."""
 
     def __init__(self, task: asyncio.Task[Any]) -> None:
-        self.is_revoked = False
         self._task = task
-        self._cancelling = task.cancelling()
+        self._others = task.cancelling()
+        self._cancels = 0
         self._cancel_at = 0.0
 
     def revoke(self) -> None:
+        """Cancel it, and again when it has not ended for long: a library can swallow a cancellation."""
         now = asyncio.get_running_loop().time()
-        if not self.is_revoked or now >= self._cancel_at:
-            self.is_revoked, self._cancel_at = True, now + AGAIN_S
+        if now >= self._cancel_at:
+            self._cancel_at = now + AGAIN_S
+            self._cancels += 1
             self._task.cancel()
 
     def was_told(self) -> bool:
         """Whether the cancellation that has come is its revocation alone."""
-        return self.is_revoked and self._task.uncancel() <= self._cancelling
+        for _ in range(self._cancels):
+            self._task.uncancel()
+        return self._cancels > 0 and self._task.cancelling() <= self._others
 
 
 class Streams:

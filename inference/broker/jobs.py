@@ -109,6 +109,12 @@ async def is_in_queue(entry: str) -> bool:
     return bool(await async_client().xrange(JOBS, min=entry, max=entry))
 
 
+def is_waiting_sync(job_id: str) -> bool:
+    """Whether a job is in the queue, by reading all of it. For a thread."""
+    queue: Any = sync_client().xrange(JOBS)
+    return any(Job.from_json(fields[b"job"]).id == job_id for _, fields in queue)
+
+
 def submit_sync(job: Job, record: dict[str, Any] | None = None) -> None:
     """`submit` for a thread."""
     pipe = sync_client().pipeline(transaction=False)

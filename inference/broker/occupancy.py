@@ -77,9 +77,7 @@ class _Overviews:
         async with self._turn:
             if loop.time() - self._at > OVERVIEW_S:
                 pictures = await get_all()
-                places = (place for p in pictures for name in PLACES for place in p.get(name, ()))
-                ids = frozenset(place["generation"] or "" for place in places)
-                self._last = Overview(bool(pictures), ids)
+                self._last = _overview(pictures)
                 self._at = loop.time()
         return self._last
 
@@ -92,6 +90,16 @@ def get_all_sync() -> list[Snapshot]:
     client = sync_client()
     workers: Any = client.smembers(WORKERS)
     return _pictures(client.mget([snapshot(w.decode()) for w in sorted(workers)])) if workers else []
+
+
+def overview_sync() -> Overview:
+    """`overview` for a thread; of this moment."""
+    return _overview(get_all_sync())
+
+
+def _overview(pictures: list[Snapshot]) -> Overview:
+    places = (place for p in pictures for name in PLACES for place in p.get(name, ()))
+    return Overview(bool(pictures), frozenset(place["generation"] or "" for place in places))
 
 
 def _pictures(raw: Any) -> list[Snapshot]:

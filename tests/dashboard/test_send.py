@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from inference.broker import log, occupancy
+from inference.broker import jobs, log, occupancy
 from inference.broker.connect import sync_client
 from inference.broker.keys import CONTROL, JOBS, event_log
 from inference.messages import Accepted, Finished, Job, Timings, Token, encode_event
@@ -152,6 +152,7 @@ def test_without_redis_the_message_is_kept_and_its_answer_says_what_to_do(as_ada
 
 def test_stop_tells_the_workers(as_ada, generation):
     asyncio.run(occupancy.put({"worker": "w1", "at": time.time()}))
+    write_log(generation, Accepted(5, 1, -1))
     assert as_ada.post(f"/generations/{generation.pk}/stop").status_code == 202
     fields = last_entry(CONTROL)
     assert fields[b"kind"] == b"cancel"
@@ -164,6 +165,28 @@ def test_stop_without_a_worker_ends_what_has_not_begun(as_ada, generation):
     as_ada.post(f"/generations/{generation.pk}/stop")
     generation.refresh_from_db()
     assert generation.state == "cancelled"
+
+
+def test_stop_of_what_no_worker_will_ever_have_ends_it(as_ada, generation):
+    asyncio.run(occupancy.put({"worker": "w1", "at": time.time()}))
+    as_ada.post(f"/generations/{generation.pk}/stop")
+    generation.refresh_from_db()
+    assert generation.state == "cancelled"
+
+
+@pytest.mark.parametrize("where", ["in the queue", "at a worker", "in a log", "nowhere"])
+def test_what_was_lost_blocks_nobody(as_ada, chat, generation, where):
+    id = generation.id.hex
+    slots = [{"generation": id}] if where == "at a worker" else []
+    asyncio.run(occupancy.put({"worker": "w1", "slots": slots}))
+    if where == "in the queue":
+        jobs.submit_sync(Job(id, "generate", {}, ""))
+    if where == "in a log":
+        write_log(generation, Accepted(5, 1, -1))
+    reply = as_ada.post(f"/chats/{chat.pk}/messages", {"text": "And of ships?"})
+    generation.refresh_from_db()
+    lost = where == "nowhere"
+    assert (reply.status_code, generation.state) == ((201, "failed") if lost else (409, "queued"))
 
 
 def test_stop_of_what_is_over_changes_nothing(as_ada, generation):

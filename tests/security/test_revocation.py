@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from typing import Any
 
 import pytest
@@ -31,6 +32,7 @@ STREAM = {"prompt": "x", "stream": True}
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch) -> None:
     monkeypatch.setattr(revocation, "LOOK_EVERY_S", 0.01)
+    monkeypatch.setattr(revocation, "AGAIN_S", 0.5)
 
 
 async def new_key(owner: User | None = None) -> tuple[ApiKey, dict[str, str]]:
@@ -175,3 +177,39 @@ async def test_the_monitor_closes_for_who_is_staff_no_longer(field, staff):
     while (message := await socket.receive_output(20))["type"] == "websocket.send":
         pass
     assert (message["type"], message["code"]) == ("websocket.close", 4403)
+
+
+async def test_a_stream_that_swallows_its_cancellation_is_cancelled_again(ada, monkeypatch):
+    monkeypatch.setattr(revocation, "AGAIN_S", 0.01)
+    row, _ = await new_key(ada)
+
+    async def stream() -> None:
+        async with revocation.as_long_as(revocation.Grant("key", row.pk)):
+            await sync_to_async(revoke)(row)
+            with contextlib.suppress(asyncio.CancelledError):  # as a library of ours can
+                await asyncio.Event().wait()
+            await asyncio.Event().wait()
+
+    task = asyncio.create_task(stream())
+    with pytest.raises(revocation.Revoked):
+        await task
+    assert not task.cancelling()
+
+
+async def test_a_client_who_leaves_meanwhile_is_not_told_of_a_revocation(ada):
+    row, _ = await new_key(ada)
+    ended = asyncio.Event()
+
+    async def stream() -> None:
+        async with revocation.as_long_as(revocation.Grant("key", row.pk)):
+            try:
+                await asyncio.Event().wait()
+            finally:
+                ended.set()
+
+    task = asyncio.create_task(stream())
+    await asyncio.sleep(0)
+    task.cancel()
+    await asyncio.wait([task])
+    assert ended.is_set()
+    assert task.cancelled()

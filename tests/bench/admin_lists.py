@@ -133,6 +133,7 @@ def _fill(first: int, last: int) -> None:
     from django.db import connection
 
     with connection.cursor() as cursor:
+        cursor.execute("PRAGMA journal_mode = OFF")
         cursor.execute("PRAGMA synchronous = OFF")
         cursor.execute("PRAGMA cache_size = -2000000")
         cursor.execute(
@@ -147,6 +148,7 @@ def _fill(first: int, last: int) -> None:
         cursor.execute(PARKS)
         for _, sql in indexes:
             cursor.execute(sql)
+        cursor.execute("PRAGMA journal_mode = WAL")
 
 
 def _measure(client: Any) -> dict[str, float]:

@@ -50,6 +50,7 @@ async function ask(ids) {
 }
 
 function message({ workers }) {
+  if (!workers) return;
   document.body.classList.remove("is-stale");
   const missing = new Set(badges.keys());
   for (const [id, state, word] of everyone(workers)) {

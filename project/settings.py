@@ -50,7 +50,8 @@ def _own_names() -> list[str]:
 ALLOWED_HOSTS = [h for h in os.environ.get("ALLOWED_HOSTS", "").split(",") if h] or _own_names()
 CSRF_TRUSTED_ORIGINS = [o for o in os.environ.get("CSRF_TRUSTED_ORIGINS", "").split(",") if o]
 # Whose X-Forwarded-For tells who is behind them: addresses and networks.
-TRUSTED_PROXIES = [proxy for proxy in os.environ.get("TRUSTED_PROXIES", "").split(",") if proxy]
+_proxies = os.environ.get("TRUSTED_PROXIES", "127.0.0.0/8,::1" if BERTH.tls_proxy else "")
+TRUSTED_PROXIES = [proxy for proxy in _proxies.split(",") if proxy]
 # Cookies are per host, not per port: servers side by side on one host must not sign each other out.
 SESSION_COOKIE_NAME = f"berth_session_{BERTH.port}"
 CSRF_COOKIE_NAME = f"berth_csrf_{BERTH.port}"

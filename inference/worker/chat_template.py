@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Sequence
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -46,13 +47,14 @@ class ChatTemplate:
         with self._turn:
             self._start()
 
-    def render(self, messages: Sequence[dict[str, Any]]) -> str:
-        """The prompt for these messages, ending where the assistant's answer begins. It waits for the other
-        process: call it in a thread that may."""
+    def render(self, messages: Sequence[dict[str, Any]], at: float = 0.0) -> str:
+        """The prompt for these messages, ending where the assistant's answer begins. `at` is what time it is
+        for the template, in seconds of the epoch; 0: now. It waits for the other process: call it in a
+        thread that may."""
         with self._turn:
             process = self._process or self._start()
             try:
-                return process.ask(messages, "the chat template")
+                return process.ask({"messages": messages, "at": at or time.time()}, "the chat template")
             finally:
                 if not process.is_alive:
                     self._process = None

@@ -43,7 +43,7 @@ class Intake:
         prompts: list[list[int]] = []
         for choice in choices[:: request.n]:
             try:
-                prompts.append(self._tokens(choice))
+                prompts.append(self._tokens(choice, job.submitted_at))
             except Refused as refused:
                 if not request.prompts:
                     raise
@@ -55,9 +55,9 @@ class Intake:
             for index, (id, choice) in enumerate(zip(job.generations(), choices, strict=True))
         ]
 
-    def _tokens(self, request: GenerationRequest) -> list[int]:
+    def _tokens(self, request: GenerationRequest, asked_at: float) -> list[int]:
         """The prompt of a request for one choice, once it is known to fit."""
-        tokens = self._prompt(request)
+        tokens = self._prompt(request, asked_at)
         if not tokens:
             raise refuse("the prompt is empty: it has no tokens")
         if len(tokens) >= self.n_ctx_seq:
@@ -108,7 +108,7 @@ class Intake:
             return Answer({"tokens": [{"id": t, "piece": self._piece(t)} for t in tokens]})
         if job.kind == "detokenize":
             return Answer({"content": self.model.detokenize(self._checked(body["tokens"]))})
-        return Answer({"prompt": self._render(body["messages"])})
+        return Answer({"prompt": self._render(body["messages"], job.submitted_at)})
 
     def _piece(self, token: int) -> str | list[int]:
         """A token's text, or its bytes when they are no whole characters."""
@@ -118,9 +118,9 @@ class Intake:
         except UnicodeDecodeError:
             return list(raw)
 
-    def _prompt(self, request: GenerationRequest) -> list[int]:
+    def _prompt(self, request: GenerationRequest, asked_at: float) -> list[int]:
         if request.messages is not None:
-            text = self._render(request.messages)
+            text = self._render(request.messages, asked_at)
             bos = self.model.bos
             special = not (bos and text.startswith(bos))
             return self.model.tokenize(text, add_special=special, parse_special=True)
@@ -140,8 +140,8 @@ class Intake:
                 raise refuse(f"token {token} is not in the vocabulary of {self.model.n_vocab}")
         return tokens
 
-    def _render(self, messages: tuple[dict[str, object], ...] | list[dict[str, object]]) -> str:
+    def _render(self, messages: tuple[dict[str, object], ...] | list[dict[str, object]], at: float) -> str:
         try:
-            return self.template.render(messages)
+            return self.template.render(messages, at)
         except TemplateFailure as error:
             raise refuse(str(error)) from error

@@ -4,8 +4,8 @@ Jinja's sandbox keeps it from reaching out, and the kernel keeps it small: a loo
 doubles itself in a line of C code cannot be stopped from inside, but its process can. It is started with a
 socket's descriptor, imports nothing of the product, and ends when the socket closes.
 
-What it is sent is JSON: `{"source", "bos", "eos"}` once, then a list of messages each time. Each is answered
-by `{"text"}` or `{"error"}`; after an error of the first it ends.
+What it is sent is JSON: `{"source", "bos", "eos"}` once, then `{"messages", "at"}` each time. Each is
+answered by `{"text"}` or `{"error"}`; after an error of the first it ends.
 """
 
 from __future__ import annotations
@@ -64,7 +64,6 @@ def _compile(request: bytes) -> tuple[Template | None, dict[str, str]]:
     )
     environment.globals |= {
         "raise_exception": _refuse,
-        "strftime_now": lambda form: datetime.now().strftime(form),
         "bos_token": given["bos"],
         "eos_token": given["eos"],
     }
@@ -77,10 +76,14 @@ def _compile(request: bytes) -> tuple[Template | None, dict[str, str]]:
 
 
 def _render(template: Template, request: bytes) -> dict[str, str]:
+    given = json.loads(request)
+    now = datetime.fromtimestamp(given["at"])
     limit = LONGEST + FACTOR * len(request)
     parts, size = [], 0
     try:
-        for part in template.generate(messages=json.loads(request), add_generation_prompt=True):
+        for part in template.generate(
+            messages=given["messages"], add_generation_prompt=True, strftime_now=now.strftime
+        ):
             size += len(part)
             if size > limit:
                 return {"error": f"makes a prompt of more than {limit} characters of these messages"}

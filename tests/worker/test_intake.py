@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -124,6 +125,14 @@ def test_a_template_that_refuses_gives_its_reason() -> None:
     template = ChatTemplate("{{ raise_exception('roles must alternate') }}", bos="", eos="")
     with pytest.raises(TemplateFailure, match="roles must alternate"):
         template.render([])
+
+
+def test_a_prompt_with_the_date_is_the_same_when_the_job_is_read_again_later(model: Model) -> None:
+    template = ChatTemplate("{{ strftime_now('%Y-%m-%d') }}", bos="", eos="")
+    messages = ({"role": "user", "content": "x"},)
+    old = replace(job(messages=messages), submitted_at=86_400.0 * 20_000)
+    [(_, seq)] = Intake(model, template, 64).generations(old)
+    assert "2024-10" in model.detokenize(seq.tokens)
 
 
 def test_a_template_cannot_leave_its_sandbox() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import socket
 from collections.abc import Iterable
@@ -30,7 +31,8 @@ def send(port: int, parts: Iterable[bytes], *, end: bool = False) -> bytes:
             for part in parts:
                 connection.sendall(part)
             if end:
-                connection.shutdown(socket.SHUT_WR)
+                with contextlib.suppress(OSError):  # it may have hung up already, and said why
+                    connection.shutdown(socket.SHUT_WR)
             while data := connection.recv(1 << 16):
                 said += data
         except ConnectionError:

@@ -145,7 +145,7 @@ class GenerationAdmin(ReadOnly, Operable, CsvExport):
     @admin.display(description="Parked")
     def parked(self, generation: Generation) -> str:
         """How often, and for how long in all."""
-        return f"{generation.parks}, {seconds(generation.parked_s)}" if generation.parks else "–"
+        return f"{generation.parks} in {seconds(generation.parked_s)}".replace(" ", "\u00a0") if generation.parks else "–"
 
     @admin.display(description="First token")
     def first_token(self, generation: Generation) -> str:

@@ -194,7 +194,6 @@ TAKEN = {
         GOOD,
         "Accept: " + "*" * 5000,
         "X-Forwarded-For: ,,\xff",
-        "Origin: \xff",
         "Range: bytes=1-",
     ),
 }

@@ -98,6 +98,6 @@ def test_each_metric_has_help_and_a_type():
     lines = metrics([snapshot()]).decode().splitlines()
     named = [line.split()[2] for line in lines if line.startswith("# TYPE llamacpp:")]
     assert named == [line.split()[2] for line in lines if line.startswith("# HELP llamacpp:")]
-    assert len(named) == len(set(named)) == len(ONE) - 6 + 3 + 2 + 1
+    assert len(named) == len(set(named)) == len(ONE) - 8 + 4 + 2 + 1
     assert "# TYPE llamacpp:n_preempt_total counter" in lines
     assert "# TYPE llamacpp:kv_cache_usage_ratio gauge" in lines

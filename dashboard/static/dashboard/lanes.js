@@ -1,6 +1,7 @@
 /** Who was in each slot over the last minutes: a lane a slot, a piece for each state of a chat. */
 
 import { el } from "./element.js";
+import { nameOf } from "./names.js";
 import { clock, duration } from "./time.js";
 
 const MINUTES = 5;
@@ -72,7 +73,7 @@ function paintLane(lane, slot, pieces, from) {
     shown.dataset.starts = String(i === 0 || pieces[i - 1].generation !== piece.generation);
     shown.style.left = `${(100 * (piece.from - from)) / SPAN}%`;
     shown.style.width = `${(100 * (piece.to - piece.from)) / SPAN}%`;
-    const label = shown.dataset.starts === "true" ? piece.owner ?? "" : "";
+    const label = shown.dataset.starts === "true" ? nameOf(piece) : "";
     if (shown.textContent !== label) shown.textContent = label;
     shown.title = words(piece);
   });
@@ -80,4 +81,4 @@ function paintLane(lane, slot, pieces, from) {
   lane.setAttribute("aria-label", `Slot ${slot} in the last ${MINUTES} minutes: ${last || "idle"}`);
 }
 
-const words = ({ state, owner, since, to }) => `${owner || "somebody"} ${WORDS[state] ?? state} from ${clock(new Date(1000 * since))} for ${duration(to - since)}`;
+const words = ({ state, owner, generation, since, to }) => `${nameOf({ owner, generation })} ${WORDS[state] ?? state} from ${clock(new Date(1000 * since))} for ${duration(to - since)}`;

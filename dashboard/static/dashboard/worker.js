@@ -3,6 +3,7 @@
 import { button, mayAct, more, priorityName } from "./actions.js";
 import { el, fill, table } from "./element.js";
 import { wish } from "./headline.js";
+import { chatOf, nameOf } from "./names.js";
 import { bytes, duration } from "./time.js";
 
 const COLOURS = 8;
@@ -12,7 +13,6 @@ const number = new Intl.NumberFormat();
 const swatch = (slot) => el("span", { className: "swatch", data: slot === "other" ? { slot } : slot < 0 ? {} : { slot: slot % COLOURS } });
 const where = (slot) => el("span", {}, swatch(slot), slot < 0 ? "–" : String(slot));
 const share = (cells, pool) => (pool.cells ? `${Math.round((100 * cells) / pool.cells)} %` : "–");
-const chatOf = ({ owner }) => (owner ? `${owner}'s chat` : "this chat");
 
 /** What a slot's chat is doing; a prompt with how far it is. */
 function doing(slot) {
@@ -24,8 +24,9 @@ function doing(slot) {
 }
 
 /** Whose it is, with its priority where that is not the usual one. */
-function owner({ owner, priority = 0 }) {
-  const name = el("span", {}, owner || "–");
+function owner(one) {
+  const { generation, priority = 0 } = one;
+  const name = el("span", { title: generation ?? "" }, nameOf(one));
   if (priority) name.append(" ", el("span", { className: "priority" }, priorityName(priority)));
   return name;
 }
@@ -35,7 +36,7 @@ const kept = (one) => (one.method === "swap" ? `swap, ${bytes(one.bytes)}` : `re
 
 /** Whose turn is next, and what it waits for. */
 function nextOf(head) {
-  const who = `Next is ${head.owner ? `${head.owner}'s chat` : "a chat"}`;
+  const who = `Next is ${chatOf(head)}`;
   const wished = wish(head);
   if (!wished) return `${who}: there is room for it.`;
   return `${who}, for ${wished}${head.slots ? `: ${number.format(head.free)} are free` : ""}.`;
@@ -105,7 +106,7 @@ export class Worker {
   }
 
   paintPool(pool, slots) {
-    const parts = slots.map((slot) => [slot.id, slot.cells, slot.owner]);
+    const parts = slots.map((slot) => [slot.id, slot.cells, nameOf(slot)]);
     const held = slots.reduce((sum, slot) => sum + slot.cells, 0);
     parts.push(["other", Math.max(0, pool.used - held), "kept parts"]);
     const scale = Math.max(pool.cells, held, 1); // a shared cell counts for each of its holders
@@ -118,7 +119,7 @@ export class Worker {
     });
     const words = slots.filter((slot) => slot.cells).map((slot) => `slot ${slot.id} holds ${slot.cells}${slot.owner ? ` for ${slot.owner}` : ""}`);
     this.bar.setAttribute("aria-label", `${pool.used} of ${pool.cells} cells in use${words.length ? ": " + words.join(", ") : ""}`);
-    const items = parts.filter(([, cells]) => cells).map(([slot, cells, whose]) => el("li", {}, swatch(slot), `${whose || `slot ${slot}`} ${share(cells, pool)}`));
+    const items = parts.filter(([, cells]) => cells).map(([slot, cells, whose]) => el("li", {}, swatch(slot), `${whose} ${share(cells, pool)}`));
     if (items.length !== this.legend.children.length || items.some((item, i) => !item.isEqualNode(this.legend.children[i]))) this.legend.replaceChildren(...items);
   }
 

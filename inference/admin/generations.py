@@ -145,7 +145,9 @@ class GenerationAdmin(ReadOnly, Operable, CsvExport):
     @admin.display(description="Parked")
     def parked(self, generation: Generation) -> str:
         """How often, and for how long in all."""
-        return f"{generation.parks} in {seconds(generation.parked_s)}".replace(" ", "\u00a0") if generation.parks else "–"
+        if not generation.parks:
+            return "–"
+        return f"{generation.parks} in {seconds(generation.parked_s)}".replace(" ", "\u00a0")
 
     @admin.display(description="First token")
     def first_token(self, generation: Generation) -> str:

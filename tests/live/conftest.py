@@ -32,11 +32,6 @@ def hostile_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.fixture(autouse=True)
-def empty_redis() -> None:
-    """The stack has a Redis and a database of its own; no other is emptied while a browser runs."""
-
-
 @pytest.fixture(scope="package")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """The real stack with little room, on that model."""

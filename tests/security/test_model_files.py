@@ -15,7 +15,7 @@ import pytest
 
 from inference.serve import CannotStart, child, gguf
 from tests.e2e.stack import ROOT, free_port
-from tests.security.live.conftest import hostile_model
+from tests.live.conftest import hostile_model
 from tests.test_fetch_model import write_model
 
 

@@ -4,7 +4,7 @@ from . import offline, views
 
 urlpatterns = [
     path("offline/", offline.page, name="offline"),
-    path("sw.js", offline.worker),
+    path("sw.js", offline.worker, name="service_worker"),
     path("", views.chat, name="chat"),
     path("chats/", views.create, name="chats"),
     path("chats/<int:pk>/", views.chat, name="chat"),

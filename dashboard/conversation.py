@@ -63,7 +63,7 @@ def begin(chat: Chat, user: User, text: str) -> list[Message]:
     for generation in on_the_way.all():  # a copy: the rows may be others below
         settle(generation)
     priority = max(NORMAL, UserLimits.ceiling(user))
-    id = uuid.uuid4()
+    id, model = uuid.uuid4(), _model()
     _admit(id.hex, user)  # before the rows, so that no lock is held while Redis answers
     try:
         with transaction.atomic():
@@ -77,7 +77,7 @@ def begin(chat: Chat, user: User, text: str) -> list[Message]:
             generation = Generation.objects.create(
                 id=id,
                 api=API,
-                model=settings.BERTH.alias,
+                model=model,
                 user=user,
                 message=answer,
                 stream=True,
@@ -108,6 +108,15 @@ def begin(chat: Chat, user: User, text: str) -> list[Message]:
     except AWAY:
         fail(generation, UNREACHABLE)
     return [question, answer]
+
+
+def _model() -> str:
+    """The name of the model that will answer, as a worker tells it."""
+    with contextlib.suppress(*AWAY):
+        for snapshot in occupancy.get_all_sync():
+            if alias := snapshot.get("model", {}).get("alias", ""):
+                return str(alias)
+    return settings.BERTH.alias
 
 
 def _admit(id: str, user: User) -> None:

@@ -1,8 +1,10 @@
 from django.urls import path
 
-from . import views
+from . import offline, views
 
 urlpatterns = [
+    path("offline/", offline.page, name="offline"),
+    path("sw.js", offline.worker, name="service_worker"),
     path("", views.chat, name="chat"),
     path("chats/", views.create, name="chats"),
     path("chats/<int:pk>/", views.chat, name="chat"),

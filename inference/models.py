@@ -36,7 +36,7 @@ class Chat(models.Model):
         ordering = ("-updated_at", "-pk")
         indexes = (
             models.Index(fields=("user", "-updated_at")),
-            models.Index(fields=("-updated_at",)),
+            models.Index(fields=("-updated_at", "-id")),
             models.Index(fields=("-created_at",)),
         )
 
@@ -69,7 +69,7 @@ class Message(models.Model):
 
     class Meta:
         ordering = ("pk",)
-        indexes = (models.Index(fields=("-created_at",)),)
+        indexes = (models.Index(fields=("-created_at", "-id")),)
 
     def __str__(self) -> str:
         return f"{self.get_role_display()} message {self.pk}"
@@ -276,18 +276,23 @@ class Generation(models.Model):
     completion_tokens = models.PositiveIntegerField(null=True, blank=True)
     parks = models.PositiveIntegerField(default=0)
     parked_s = models.FloatField("time parked (s)", default=0.0)
+    # Of its last park, so that a list of millions can be filtered by them.
+    park_cause = models.CharField("cause of the last park", max_length=16, blank=True)
+    park_kind = models.CharField("kind of the last park", max_length=16, blank=True)
     ttft_s = models.FloatField("time to first token (s)", null=True, blank=True)
     finish_reason = models.CharField(max_length=16, choices=FinishReason, blank=True)
     error = models.TextField(blank=True)
     worker = models.CharField(max_length=100, blank=True)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
+    accepted_at = models.DateTimeField(null=True, blank=True, help_text="By a worker, which then counts.")
     started_at = models.DateTimeField(null=True, blank=True)
     finished_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
         ordering = ("-created_at", "-pk")
         indexes = (
-            models.Index(fields=("-created_at",)),
+            # As a list is ordered, to the last term: else SQLite may sort the whole table.
+            models.Index(fields=("-created_at", "-id")),
             models.Index(fields=("state", "-created_at")),
             models.Index(fields=("user", "-created_at")),
             models.Index(fields=("api_key", "-created_at")),
@@ -295,6 +300,9 @@ class Generation(models.Model):
             models.Index(fields=("model", "-created_at")),
             models.Index(fields=("priority", "-created_at")),
             models.Index(fields=("finish_reason", "-created_at")),
+            models.Index(fields=("worker", "-created_at")),
+            models.Index(fields=("park_cause", "-created_at")),
+            models.Index(fields=("park_kind", "-created_at")),
         )
 
     def __str__(self) -> str:
@@ -335,8 +343,16 @@ class Preemption(models.Model):
     waited_s = models.FloatField("waited (s)", null=True, blank=True)
 
     class Meta:
+        verbose_name = "park"
         ordering = ("-parked_at", "-pk")
-        indexes = (models.Index(fields=("-parked_at",)), models.Index(fields=("cause", "-parked_at")))
+        indexes = (
+            models.Index(fields=("-parked_at", "-id")),
+            models.Index(fields=("cause", "-parked_at")),
+            models.Index(fields=("kind", "-parked_at")),
+            models.Index(
+                fields=("-parked_at", "-id"), condition=models.Q(resumed_at=None), name="not_resumed"
+            ),
+        )
         constraints = (
             # A park is known by its time, so that a record which comes twice makes one row.
             models.UniqueConstraint(fields=("generation", "parked_at"), name="one_row_a_park"),

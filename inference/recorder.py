@@ -174,6 +174,9 @@ class Life:
         if generation.state not in (Generation.State.FINISHED, Generation.State.CANCELLED):  # those were told
             generation.parks = len(self.parks)
             generation.parked_s = sum(park.waited_s or 0.0 for park in self.parks)
+        if self.parks:
+            last = max(self.parks, key=lambda park: park.parked_at)
+            generation.park_cause, generation.park_kind = last.cause, last.kind
 
     def note(self, park: Preemption) -> None:
         """A park that is new or has changed."""
@@ -262,6 +265,7 @@ def _known(rows: Manager[Any], pk: int | None) -> int | None:
 def _accepted(life: Life, data: Data, at: datetime) -> bool:
     news = life.generation.prompt_tokens is None
     life.generation.prompt_tokens = data["prompt_tokens"]
+    life.generation.accepted_at = min(life.generation.accepted_at or at, at)
     return news
 
 

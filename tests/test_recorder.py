@@ -99,6 +99,16 @@ def test_a_whole_life_becomes_a_row_and_a_park():
     assert (park.parked_at, park.resumed_at, park.waited_s) == (at(3), at(5), 2.0)
 
 
+def test_a_row_tells_when_it_was_accepted_and_how_it_was_parked_last():
+    later = [told(Preempted(1, "rotation", 40, 0, "recompute"), 6), told(Resumed(1, 1.0, "recompute"), 7)]
+    for records in (LIFE[:5] + later, [*later, *reversed(LIFE[:5])]):
+        Generation.objects.all().delete()
+        generation = write(*records)
+        assert generation is not None
+        assert (generation.park_cause, generation.park_kind) == ("rotation", "recompute")
+        assert generation.accepted_at == at(1)
+
+
 def test_the_state_follows_the_events():
     states = []
     for record in LIFE:

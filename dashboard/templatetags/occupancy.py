@@ -7,6 +7,7 @@ import time
 from typing import Any
 
 from django import template
+from django.template import Context
 
 from inference.broker import connect, occupancy
 
@@ -14,17 +15,17 @@ logger = logging.getLogger(__name__)
 register = template.Library()
 
 
-@register.inclusion_tag("admin/occupancy_panel.html")
-def occupancy_panel() -> dict[str, Any]:
+@register.inclusion_tag("admin/occupancy_panel.html", takes_context=True)
+def occupancy_panel(context: Context) -> dict[str, Any]:
     """Each worker's slots, pool, parked chats and queue; an empty panel that says why while Redis is away."""
-    now = time.time()
+    now, may_view = time.time(), context["user"].has_perm("inference.view_generation")
     try:
         workers = occupancy.get_all_sync()
     except connect.AWAY as error:
         logger.warning("The occupancy cannot be read: %s", error)
-        return {"workers": [], "reachable": False, "now": now}
+        return {"workers": [], "reachable": False, "now": now, "may_view": may_view}
     shown = [{**worker, "parked": [_with_wait(chat, now) for chat in worker["parked"]]} for worker in workers]
-    return {"workers": shown, "reachable": True, "now": now}
+    return {"workers": shown, "reachable": True, "now": now, "may_view": may_view}
 
 
 def _with_wait(chat: dict[str, Any], now: float) -> dict[str, Any]:

@@ -204,6 +204,8 @@ def launch_chromium(playwright: Playwright) -> Browser:
 @contextmanager
 def signed_in(browser: Browser, stack: Stack, name: str, **context: Any) -> Iterator[Page]:
     """A browser of its own in which `name` has signed in. Errors on a page's script fail the test."""
+    # What a service worker answers, no test could put something else in the place of.
+    context.setdefault("service_workers", "block")
     with browser.new_context(base_url=stack.url, **context) as opened:
         page = opened.new_page()
         errors: list[str] = []

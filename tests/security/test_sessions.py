@@ -12,7 +12,19 @@ from inference.broker.connect import sync_client
 from inference.broker.keys import CONTROL, JOBS
 from inference.models import ApiKey, Chat
 
-WRITES = ("chats", "send", "stop", "park", "unpark", "logout", "login")
+WRITES = (
+    "chats",
+    "send",
+    "stop",
+    "park",
+    "unpark",
+    "cancel",
+    "prioritise",
+    "drain",
+    "undrain",
+    "logout",
+    "login",
+)
 
 
 @pytest.fixture
@@ -42,7 +54,7 @@ def test_a_write_without_the_token_is_refused(name, browser, staff, chat, genera
 def test_no_write_is_missing_above():
     """Every page that takes a POST: those of the dashboard, and signing in and out."""
     names = {p.name for p in dashboard.urlpatterns if isinstance(p, URLPattern)} | {"login", "logout"}
-    assert names - set(WRITES) == {"chat", "monitor"}  # which are for GET alone
+    assert names - set(WRITES) == {"chat", "monitor", "offline", "service_worker"}  # which are for GET alone
     assert all(not getattr(p.callback, "csrf_exempt", False) for p in dashboard.urlpatterns)
     top = {str(pattern.pattern) for pattern in get_resolver().url_patterns}
     assert top == {"admin/login/", "admin/", "accounts/login/", "accounts/logout/", ""}

@@ -27,15 +27,24 @@ function match(parent, items, name, fill) {
   items.forEach((item, i) => fill(parent.children[i] ?? parent.appendChild(part(name)), item));
 }
 
+// An owner leads to the generation, for those who may see its page.
+function putOwner(element, { owner, generation }) {
+  const target = put(element, "owner", owner ?? "");
+  if (target.tagName !== "A") return;
+  if (generation) target.href = `/admin/inference/generation/${generation}/change/`;
+  else target.removeAttribute("href");
+}
+
 function fillSlot(element, slot) {
   put(element, "id", slot.id);
   put(element, "state", slot.held ? "held" : slot.state).className = `berth-badge berth-${slot.state}`;
-  put(element, "owner", slot.owner ?? "");
+  putOwner(element, slot);
   put(element, "cells", slot.cells);
 }
 
 function fillParked(element, chat) {
-  put(element, "owner", chat.owner);
+  putOwner(element, chat);
+  put(element, "cause", chat.cause);
   put(element, "cells", chat.cells);
   put(element, "held", chat.held ? "held" : "");
   element.querySelector("[data-since]").dataset.since = chat.since;

@@ -1,0 +1,28 @@
+"""Errors as pages, where Django or a view answers with a status alone."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from django.shortcuts import render
+from django.utils.deprecation import MiddlewareMixin
+
+BARE = (405, 413, 429, 503)  # statuses that views answer with and no page; Django has its own for others
+
+
+class ErrorPages(MiddlewareMixin):
+    """Gives a bare error its page when it is a person who reads it. Its headers stay."""
+
+    def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
+        is_bare = isinstance(response, HttpResponse) and not response.content
+        if response.status_code in BARE and is_bare and _is_for_a_person(request):
+            page = render(request, f"{response.status_code}.html", status=response.status_code)
+            for name in ("Allow", "Retry-After"):
+                if name in response.headers:
+                    page.headers[name] = response.headers[name]
+            return page
+        return response
+
+
+def _is_for_a_person(request: HttpRequest) -> bool:
+    return "text/html" in request.headers.get("Accept", "")

@@ -1,0 +1,40 @@
+"""What a browser keeps for when it can't reach the server: one page, and the script that shows it."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cache
+from pathlib import Path
+
+from django.contrib.staticfiles import finders
+from django.http import HttpRequest, HttpResponse
+from django.template.loader import render_to_string
+from django.views.decorators.http import require_GET
+
+FILES = ("dashboard/app.css", "dashboard/icon.svg", "dashboard/offline_page.js")
+
+
+@require_GET
+def page(request: HttpRequest) -> HttpResponse:
+    """The same for everybody: it is kept for whoever uses this browser next."""
+    return HttpResponse(render_to_string("offline.html"))
+
+
+@require_GET
+def worker(request: HttpRequest) -> HttpResponse:
+    """The service worker. It differs when what it keeps does, so that a browser then takes the new one."""
+    script = render_to_string("dashboard/sw.js", {"files": FILES, "version": _version()})
+    return HttpResponse(
+        script, content_type="text/javascript; charset=utf-8", headers={"Cache-Control": "no-cache"}
+    )
+
+
+@cache
+def _version() -> str:
+    """A digest of what is kept."""
+    digest = hashlib.sha256(render_to_string("offline.html").encode())
+    for name in FILES:
+        path = finders.find(name)
+        assert path
+        digest.update(Path(path).read_bytes())
+    return digest.hexdigest()[:12]

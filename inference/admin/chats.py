@@ -1,0 +1,61 @@
+"""Chats and their messages. A message's text is on its own page alone, never in a list."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin
+from django.db.models import Count, OuterRef, QuerySet, Subquery
+from django.db.models.functions import Coalesce
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from inference.models import Chat, Message
+
+from . import search
+from .base import LargeTable, ReadOnly
+
+
+@admin.register(Chat)
+class ChatAdmin(LargeTable):
+    list_display = ("__str__", "user", "turns", "created_at", "updated_at")
+    list_select_related = ("user",)
+    search_fields = ("title", "user__username")
+    search_help_text = "A title or a user's name"
+    date_hierarchy = "updated_at"  # by which the list is ordered
+    readonly_fields = ("created_at", "updated_at")
+    autocomplete_fields = ("user",)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Chat]:
+        turns = Message.objects.filter(chat=OuterRef("pk")).order_by().values("chat").annotate(n=Count("pk"))
+        chats: QuerySet[Chat] = super().get_queryset(request)
+        return chats.annotate(n_turns=Coalesce(Subquery(turns.values("n")), 0))
+
+    @admin.display(description="Messages")
+    def turns(self, chat: Any) -> SafeString:
+        url = f"{reverse('admin:inference_message_changelist')}?chat__id__exact={chat.pk}"
+        return format_html('<a href="{}">{}</a>', url, chat.n_turns)
+
+
+@admin.register(Message)
+class MessageAdmin(ReadOnly, LargeTable):
+    list_display = ("pk", "chat", "user", "role", "created_at")
+    list_select_related = ("chat__user",)
+    ordering = ("-created_at", "-pk")
+    search_fields = ("chat__title", "chat__user__username")
+    search_help_text = "A chat's title or a user's name"
+    date_hierarchy = "created_at"
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Message], search_term: str
+    ) -> tuple[QuerySet[Message], bool]:
+        term = search_term.strip()
+        return (search.messages(queryset, term) if term else queryset), False
+
+    def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:
+        return lookup == "chat__id__exact" or super().lookup_allowed(lookup, value, request)
+
+    def user(self, message: Message) -> str:
+        return message.chat.user.get_username()

@@ -20,7 +20,7 @@ def fill(apps, schema_editor):
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('inference', '0010_monitor_actions'),
+        ('inference', '0005_monitor_actions'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 

@@ -125,6 +125,7 @@ def body(path: str, prompt: Any, n: int, /, **fields: Any) -> dict[str, Any]:
 
 
 def without_ids_and_times(line: str) -> str:
+    line = re.sub(r"^id: \w+", "id: ", line)
     line = re.sub(r'"(id|created|id_slot)":("[^"]*"|\d+)', r'"\1":0', line)
     return re.sub(r'"timings":\{[^}]*\}', '"timings":{}', line)
 

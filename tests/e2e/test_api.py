@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from .api import ENDPOINTS, KNIGHT, Reply, body, slots, without_ids_and_times
+from .api import ENDPOINTS, KNIGHT, Reply, body, slots, wait_until_idle, without_ids_and_times
 from .stack import Stack
 
 pytestmark = pytest.mark.model
@@ -24,6 +24,7 @@ def parking_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
 
 @pytest.mark.parametrize("path", ENDPOINTS)
 def test_the_body_with_parks_is_the_body_without(path: str, stack: Stack, parking_stack: Stack) -> None:
+    wait_until_idle(stack)  # a neighbour could change the text
     request = body(path, KNIGHT, 48, stream_options={"include_usage": True})
     plain = Reply(stack.port, path, request).read()
     parked = Reply(parking_stack.port, path, request).read()
@@ -34,6 +35,7 @@ def test_the_body_with_parks_is_the_body_without(path: str, stack: Stack, parkin
 
 
 def test_sampled_text_survives_parks(stack: Stack, parking_stack: Stack) -> None:
+    wait_until_idle(stack)
     request = body("/completion", KNIGHT, 40, temperature=0.9, top_p=0.95, repeat_penalty=1.1, seed=7)
     assert (
         Reply(parking_stack.port, "/completion", request).read().text

@@ -63,6 +63,7 @@ def lines_by_choice(reply: Reply) -> dict[int, list[str]]:
 def test_each_choice_is_with_parks_what_it_is_alone_without(
     path: str, temperature: float, stack: Stack, one_slot: Stack
 ) -> None:
+    wait_until_idle(stack)  # a neighbour could change the text
     parked = Reply(one_slot.port, path, request(path, temperature=temperature)).read()
     found = lines_by_choice(parked)
     for index in range(N):

@@ -24,7 +24,8 @@ N = 4
 def one_slot(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """Siblings take turns in one slot, 8 tokens each. A neighbour in the batch could change a choice's
     logits in their last bits, and with them its text: here nobody has one."""
-    stack = Stack(tmp_path_factory.mktemp("turns"), **{"ctx-size": 512, "parallel": 1, "preempt-every": 8})
+    flags = {"ctx-size": 512, "parallel": 1, "preempt-every": 8, "rotate-after": 0}
+    stack = Stack(tmp_path_factory.mktemp("turns"), **flags)
     stack.start()
     yield stack
     stack.stop()

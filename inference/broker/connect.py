@@ -93,6 +93,9 @@ class _Wire:
         """The reply to one command. Raises RedisError or OSError, after which the connection is a new one
         unless it was an answer."""
         async with self._turn, asyncio.timeout(SOCKET_TIMEOUT):
+            reader = getattr(self.connection, "_reader", None)
+            if reader is not None and reader.at_eof():  # Redis ended since, and may be back
+                await self.connection.disconnect()
             await self.connection.send_command(*command)
             return await self.connection.read_response()
 

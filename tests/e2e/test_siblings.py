@@ -72,6 +72,7 @@ def test_each_choice_is_with_parks_what_it_is_alone_without(
         assert notices == [f": preempted {index}", f": resumed {index}"]
         single = Reply(stack.port, path, alone(path, index, temperature=temperature)).read()
         assert single.notices == []
+        assert single.status == 200
         assert found.pop(index) == lines_by_choice(single)[0]
     assert not found
     assert len(parked.notices) == 2 * N

@@ -53,6 +53,13 @@ class Web:
             except ConnectionRefusedError:
                 assert self.process.poll() is None, "it ended"
 
+    def is_up(self) -> None:
+        """Wait until it has answered: only then has it set up its signals."""
+        connection = self.connect()
+        connection.request("GET", "/health")
+        connection.getresponse().read()
+        connection.close()
+
     def refuses(self) -> bool:
         try:
             http.client.HTTPConnection("127.0.0.1", self._port).connect()
@@ -151,5 +158,5 @@ async def test_what_is_cut_off_is_told_so_and_goes_on_at_another_web_process(ser
 async def test_without_anything_open_it_ends_at_once_however_long_it_would_wait():
     async with working():
         with web(drain=3600) as opened:
-            (await asyncio.to_thread(opened.connect)).close()
+            await asyncio.to_thread(opened.is_up)
             assert await asyncio.to_thread(opened.end) == 0

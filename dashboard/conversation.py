@@ -69,11 +69,11 @@ def begin(chat: Chat, user: User, text: str) -> list[Message]:
         with transaction.atomic():
             if chat.pk is None:
                 chat.save()
-            Chat.objects.select_for_update().get(pk=chat.pk)
+            chat.leaf_id = Chat.objects.select_for_update().get(pk=chat.pk).leaf_id
             if on_the_way.exists():
                 raise Busy
-            question = chat.messages.create(role=Message.Role.USER, content=text)
-            answer = chat.messages.create(role=Message.Role.ASSISTANT)
+            question = chat.add(Message.Role.USER, text)
+            answer = chat.add(Message.Role.ASSISTANT)
             generation = Generation.objects.create(
                 id=id,
                 api=API,

@@ -7,6 +7,7 @@ from uuid import UUID
 from django.contrib.auth.decorators import login_required
 from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
+from django.db.models import Prefetch, prefetch_related_objects
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import get_object_or_404, render
 from django.template.loader import render_to_string
@@ -55,13 +56,16 @@ def _error(message: str, status: int) -> JsonResponse:
 
 
 def _thread(chat: Chat) -> list[Message]:
-    """Its messages with what the page shows of their generations: `pending`, `note` and `look`."""
-    messages = list(chat.messages.select_related("generation"))
+    """Its messages with what the page shows of their last generations: `generation`, `pending`, `note`
+    and `look`."""
+    messages = chat.path()
+    prefetch_related_objects(messages, Prefetch("generations", Generation.objects.order_by("created_at")))
     return [_dressed(message) for message in messages]
 
 
 def _dressed(message: Message) -> Message:
-    generation = getattr(message, "generation", None)
+    generation = next(reversed(message.generations.all()), None)
+    message.generation = generation  # type: ignore[attr-defined]
     message.pending = generation is not None and not generation.is_over  # type: ignore[attr-defined]
     message.note = conversation.note(generation) if generation is not None else ""  # type: ignore[attr-defined]
     message.look = generation.state if generation is not None else ""  # type: ignore[attr-defined]

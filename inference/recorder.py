@@ -26,7 +26,8 @@ from django.db import (
     close_old_connections,
     transaction,
 )
-from django.db.models import Manager
+from django.db.models import Manager, Value
+from django.db.models.functions import Concat, Left
 
 from inference.broker import connect
 from inference.broker import log as event_log
@@ -153,9 +154,10 @@ class Life:
         for park in self.parks_with_news:
             park.save()
         if self.ended_at and generation.pk in texts:
-            messages = Message.objects.filter(generation=generation)
-            messages.update(content=texts[generation.pk])
-            chats = Chat.objects.filter(messages__generation=generation, updated_at__lt=self.ended_at)
+            messages = Message.objects.filter(generations=generation)
+            before = Left("content", generation.goes_on_from) if generation.goes_on_from else Value("")
+            messages.update(content=Concat(before, Value(texts[generation.pk])))
+            chats = Chat.objects.filter(messages__generations=generation, updated_at__lt=self.ended_at)
             chats.update(updated_at=self.ended_at)
 
     def _settle(self) -> None:

@@ -28,7 +28,7 @@ def chat(admin_user: User) -> Chat:
 
 @pytest.fixture
 def generation(admin_user: User, chat: Chat) -> Generation:
-    message = chat.messages.create(role="assistant", content=SECRET)
+    message = chat.add("assistant", SECRET)
     generation = Generation.objects.create(
         id=uuid.UUID("0123456789abcdef0123456789abcdef"),
         state="parked",
@@ -54,7 +54,7 @@ def test_each_changelist_answers_without_a_query_a_row(
 ):
     ApiKey.objects.create_key("laptop", admin_user)
     for i in range(20):
-        message = Chat.objects.create(user=admin_user).messages.create(role="assistant", content=SECRET)
+        message = Chat.objects.create(user=admin_user).add("assistant", SECRET)
         other = Generation.objects.create(user=admin_user, message=message)
         other.preemptions.create(cause="forced", parked_at=timezone.now())
         ApiKey.objects.create_key(f"key {i}", User.objects.create_user(f"user{i}"))
@@ -162,8 +162,8 @@ def test_the_limits_of_keys_and_of_people_can_be_edited(admin_client, admin_user
 
 
 def test_a_chat_leads_to_its_messages(admin_client, chat):
-    chat.messages.create(role="user", content=SECRET)
-    Chat.objects.create(user=chat.user).messages.create(role="user", content="elsewhere")
+    chat.add("user", SECRET)
+    Chat.objects.create(user=chat.user).add("user", "elsewhere")
     page = admin_client.get(reverse("admin:inference_chat_changelist"))
     link = re.search(rf'href="([^"]*chat__id__exact={chat.pk})"', page.text)
     assert link is not None

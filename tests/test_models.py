@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from importlib import import_module
 
 import pytest
+from django.apps import apps
 from django.contrib.auth.models import User
 from django.utils import timezone
 
@@ -20,9 +22,9 @@ def ada() -> User:
 
 def test_history_is_what_the_model_reads_oldest_first(ada):
     chat = Chat.objects.create(user=ada)
-    chat.messages.create(role="user", content="Hello")
-    chat.messages.create(role="assistant", content="Hi")
-    chat.messages.create(role="user", content="And now?")
+    chat.add("user", "Hello")
+    chat.add("assistant", "Hi")
+    chat.add("user", "And now?")
     assert chat.history() == [
         {"role": "user", "content": "Hello"},
         {"role": "assistant", "content": "Hi"},
@@ -30,10 +32,30 @@ def test_history_is_what_the_model_reads_oldest_first(ada):
     ]
 
 
+def test_what_is_read_is_one_path_of_the_tree(ada):
+    chat = Chat.objects.create(user=ada)
+    question = chat.add("user", "Hello")
+    first = chat.add("assistant", "Hi")
+    second = chat.add("assistant", "Good day", after=question)
+    assert chat.path() == [question, second]
+    chat.leaf = first
+    assert chat.path() == [question, first]
+
+
+def test_chats_from_before_there_were_branches_become_paths(ada):
+    chats = [Chat.objects.create(user=ada) for _ in range(2)]
+    made = [chat.messages.create(role="user", content=text) for text in "abc" for chat in chats]
+    Chat.objects.create(user=ada)
+    import_module("inference.migrations.0007_chat_tree").link(apps, None)
+    for i, chat in enumerate(chats):
+        chat.refresh_from_db()
+        assert chat.path() == made[i::2]
+
+
 def test_history_leaves_out_the_answer_that_is_still_empty(ada):
     chat = Chat.objects.create(user=ada)
-    chat.messages.create(role="user", content="Hello")
-    chat.messages.create(role="assistant")
+    chat.add("user", "Hello")
+    chat.add("assistant")
     assert [turn["role"] for turn in chat.history()] == ["user"]
 
 
@@ -44,7 +66,7 @@ def test_a_title_is_one_short_line():
 
 def test_names_never_show_the_text_of_a_message(ada):
     chat = Chat.objects.create(user=ada)
-    message = chat.messages.create(role="user", content="a secret")
+    message = chat.add("user", "a secret")
     generation = Generation.objects.create(message=message, error="a secret")
     park = Preemption.objects.create(generation=generation, parked_at=timezone.now())
     for row in (chat, message, generation, park):
@@ -69,7 +91,7 @@ def test_a_generation_is_over_when_nothing_more_will_come(state, over):
 
 def test_deleting_a_chat_keeps_the_generations_that_wrote_it(ada):
     chat = Chat.objects.create(user=ada)
-    generation = Generation.objects.create(user=ada, message=chat.messages.create(role="assistant"))
+    generation = Generation.objects.create(user=ada, message=chat.add("assistant"))
     chat.delete()
     generation.refresh_from_db()
     assert generation.message is None

@@ -221,7 +221,7 @@ def test_a_chat_that_is_held_and_released_has_one_park_caused_by_hand():
 
 def test_the_submission_completes_the_row_that_the_chat_made():
     user = User.objects.create_user("ada")
-    message = Chat.objects.create(user=user).messages.create(role="assistant")
+    message = Chat.objects.create(user=user).add("assistant")
     Generation.objects.create(pk=ID, api="web", user=user, message=message)
     generation = write(submitted(model="smol"))
     assert generation is not None
@@ -270,7 +270,7 @@ def recorder(transactional_db: None) -> Recorder:
 def generation(recorder: Recorder) -> Generation:
     """One of a chat, submitted."""
     chat = Chat.objects.create(user=User.objects.create_user("ada"))
-    generation = Generation.objects.create(message=chat.messages.create(role="assistant"))
+    generation = Generation.objects.create(message=chat.add("assistant"))
     jobs.submit_sync(Job(generation.id.hex, "generate", {}, ""), {})
     return generation
 
@@ -310,6 +310,15 @@ def test_a_failure_keeps_the_text_so_far(recorder, generation):
     assert (generation.state, generation.error) == ("failed", "gone")
     assert generation.message is not None
     assert generation.message.content == "Hel"
+
+
+def test_an_answer_that_goes_on_is_written_behind_what_was_there_however_often(recorder, generation):
+    Message.objects.update(content="Once upon")
+    Generation.objects.update(goes_on_from=4)
+    publish(generation, [Token(5, " more"), finished()])
+    for _ in range(2):
+        write_batch([("1-0", told(finished(), 9) | {"id": generation.id.hex})])
+        assert Message.objects.get().content == "Once more"
 
 
 def test_an_end_that_comes_again_after_its_log_is_gone_leaves_the_answer(recorder, generation):

@@ -153,7 +153,7 @@ def test_a_key_and_a_person_lead_to_their_generations(admin_client, admin_user):
 def test_a_generation_leads_to_its_chat_its_person_its_key_and_its_worker(admin_client, admin_user):
     key, _ = ApiKey.objects.create_key("laptop", admin_user)
     chat = admin_user.chats.create(title="a secret title")
-    message = chat.messages.create(role="assistant")
+    message = chat.add("assistant")
     one = generation(user=admin_user, api_key=key, message=message)
     page = admin_client.get(reverse("admin:inference_generation_change", args=[one.pk])).text
     for name, row in (("inference_chat", chat), ("auth_user", admin_user), ("inference_apikey", key)):

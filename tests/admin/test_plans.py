@@ -34,7 +34,7 @@ def rows(db, monkeypatch) -> None:
     for _ in range(2):
         one = generation(user=ada, api_key=key, priority=-1, park_cause="pressure", park_kind="swap")
         park(one, 2, 3)
-        chat.messages.create(role="user", content="x")
+        chat.add("user", "x")
 
 
 def plans(client, url: str, query: dict[str, str]) -> list[tuple[str, list[str]]]:

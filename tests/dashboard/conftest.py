@@ -46,8 +46,8 @@ def chat(ada: User) -> Chat:
 @pytest.fixture
 def generation(chat: Chat) -> Generation:
     """One of ada's that is on its way."""
-    chat.messages.create(role="user", content="Tell me of boats")
-    answer = chat.messages.create(role="assistant")
+    chat.add("user", "Tell me of boats")
+    answer = chat.add("assistant")
     return Generation.objects.create(message=answer, user=chat.user, stream=True)
 
 

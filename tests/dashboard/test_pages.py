@@ -54,7 +54,7 @@ def test_a_number_too_large_for_the_database_is_not_found(as_ada):
 
 
 def test_text_is_escaped_and_kept_as_it_was_written(as_ada, chat):
-    chat.messages.create(role="user", content="<script>alert(1)</script>\n  indented")
+    chat.add("user", "<script>alert(1)</script>\n  indented")
     page = as_ada.get(f"/chats/{chat.pk}/").content.decode()
     assert '<div class="text">&lt;script&gt;alert(1)&lt;/script&gt;\n  indented</div>' in page
 
@@ -93,7 +93,7 @@ def test_pages_hold_no_inline_script_or_style(client, staff, path):
     assert "<style" not in page
     assert "style=" not in page
     assert not re.search(r"\son[a-z]+=", page)
-    assert page.count("<script") == page.count('<script type="module" src="')
+    assert page.count("<script") == len(re.findall(r'<script (type="module" )?src="[^"]+"></script>', page))
 
 
 def test_the_monitor_is_for_staff_alone(as_ada):

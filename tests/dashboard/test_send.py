@@ -60,8 +60,8 @@ def test_the_job_carries_the_chat_and_the_name_of_its_owner(as_ada, ada, setting
 
 
 def test_a_later_message_brings_the_history(as_ada, chat):
-    chat.messages.create(role="user", content="One")
-    chat.messages.create(role="assistant", content="Two")
+    chat.add("user", "One")
+    chat.add("assistant", "Two")
     reply = as_ada.post(f"/chats/{chat.pk}/messages", {"text": "Three"})
     assert reply.status_code == 201
     assert [m["content"] for m in last_job().body["messages"]] == ["One", "Two", "Three"]
@@ -71,7 +71,7 @@ def test_a_later_message_brings_the_history(as_ada, chat):
 
 def test_a_question_that_got_no_answer_is_left_out_of_the_history(as_ada, chat):
     for role, content in (("user", "Lost"), ("assistant", ""), ("user", "Again")):
-        chat.messages.create(role=role, content=content)
+        chat.add(role, content)
     as_ada.post(f"/chats/{chat.pk}/messages", {"text": "Once more"})
     assert [m["content"] for m in last_job().body["messages"]] == ["Once more"]
 

@@ -178,8 +178,8 @@ import sys
 from django.contrib.auth.models import User
 from inference.models import Chat, Generation
 chat = Chat.objects.create(user=User.objects.get(username="grace"), title="hostile")
-chat.messages.create(role="user", content=sys.argv[-1])
-answer = chat.messages.create(role="assistant", content={text!r})
+chat.add("user", sys.argv[-1])
+answer = chat.add("assistant", {text!r})
 Generation.objects.create(message=answer, user=chat.user, state="finished")
 print(chat.pk)
 """

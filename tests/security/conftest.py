@@ -28,14 +28,14 @@ def staff(transactional_db) -> User:
 @pytest.fixture
 def chat(ada: User) -> Chat:
     chat = Chat.objects.create(user=ada, title=SECRET)
-    chat.messages.create(role="user", content=SECRET)
+    chat.add("user", SECRET)
     return chat
 
 
 @pytest.fixture
 def generation(chat: Chat) -> Generation:
     """Ada's, on its way."""
-    return Generation.objects.create(message=chat.messages.create(role="assistant"), user=chat.user)
+    return Generation.objects.create(message=chat.add("assistant"), user=chat.user)
 
 
 def cookie_of(user: User) -> str:

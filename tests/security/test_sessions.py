@@ -57,7 +57,7 @@ def test_no_write_is_missing_above():
     assert names - set(WRITES) == {"chat", "monitor", "offline", "service_worker"}  # which are for GET alone
     assert all(not getattr(p.callback, "csrf_exempt", False) for p in dashboard.urlpatterns)
     top = {str(pattern.pattern) for pattern in get_resolver().url_patterns}
-    assert top == {"admin/login/", "admin/", "accounts/login/", "accounts/logout/", ""}
+    assert top == {"admin/login/", "admin/", "accounts/login/", "accounts/logout/", "words.js", ""}
 
 
 @pytest.mark.parametrize("path", ["/", "/chats/1/", "/monitor/"])

@@ -38,7 +38,7 @@ from inference.messages import (
     Token,
     encode_event,
 )
-from inference.models import ApiKey, Chat, Generation, Preemption
+from inference.models import ApiKey, Chat, Generation, Message, Preemption
 from inference.recorder import Recorder, write_batch
 
 pytestmark = pytest.mark.django_db

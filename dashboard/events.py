@@ -13,8 +13,13 @@ from inference.models import Generation
 from . import wording
 
 KEEPALIVE = b": keepalive\n\n"
+CAUGHT_UP = b"event: now\ndata: {}\n\n"  # what came before is past
 RETRY = b"retry: 1000\n\n"  # milliseconds after which a browser comes back
-NO_WORKER = "The model is not running. Your message is kept and will be answered when it is back."
+
+_REASONS: dict[str, str] = {
+    "cancelled": Generation.FinishReason.CANCELLED,
+    "limit": Generation.FinishReason.LENGTH,
+}
 
 
 def encode(kind: str, data: Any, id: str = "") -> bytes:
@@ -46,21 +51,20 @@ def event(generation: str, seq: int, event: Event, parked_since: float | None = 
         case Started():
             data = {"slot": event.slot}
         case Finished():
-            data = {"text": event.text, "note": _ending(event)}
+            reason = _REASONS.get(event.stop_type, Generation.FinishReason.STOP)
+            note = wording.ending(reason, event.completion_tokens)
+            data = {"text": event.text, "note": note, "look": wording.LOOKS[reason]}
         case Failed():
-            data = {"note": wording.failure(event.message)}
+            data = {"note": wording.failure(event.message), "look": "failed"}
         case _:
             data = {}
     return encode(event.kind, data, f"{generation}.{seq}")
-
-
-def _ending(event: Finished) -> str:
-    reasons = {"cancelled": Generation.FinishReason.CANCELLED, "limit": Generation.FinishReason.LENGTH}
-    return wording.ending(reasons.get(event.stop_type, ""), event.completion_tokens)
 
 
 def of_row(generation: Generation) -> bytes:
     """A generation that is over, told from its row: the whole text, then how it ended."""
     text = generation.message.content if generation.message else ""
     kind = "failed" if generation.state == Generation.State.FAILED else "finished"
-    return encode("text", text) + encode(kind, {"note": wording.note(generation)})
+    return encode("text", text) + encode(
+        kind, {"note": wording.note(generation), "look": wording.look(generation)}
+    )

@@ -68,7 +68,7 @@ def _dressed(message: Message) -> Message:
     message.generation = generation  # type: ignore[attr-defined]
     message.pending = generation is not None and not generation.is_over  # type: ignore[attr-defined]
     message.note = wording.note(generation) if generation is not None else ""  # type: ignore[attr-defined]
-    message.look = generation.state if generation is not None else ""  # type: ignore[attr-defined]
+    message.look = wording.look(generation) if generation is not None else ""  # type: ignore[attr-defined]
     return message
 
 

@@ -8,6 +8,13 @@ from inference.models import Generation
 
 from . import conversation
 
+# How an answer that ended looks, by its finish reason.
+LOOKS: dict[str, str] = {
+    Generation.FinishReason.STOP: "finished",
+    Generation.FinishReason.LENGTH: "cut",
+    Generation.FinishReason.CANCELLED: "stopped",
+}
+
 
 def failure(error: str) -> str:
     """What a person reads of an error, and what to do."""
@@ -27,6 +34,18 @@ def ending(finish_reason: str, completion_tokens: int | None) -> str:
             return _("Cut off at the length limit.")
         return _("The model's context is full. Start a new chat to go on.")
     return ""
+
+
+def look(generation: Generation) -> str:
+    """finished, cut, stopped or failed; waiting for one that is on its way."""
+    match generation.state:
+        case Generation.State.FAILED:
+            return "failed"
+        case Generation.State.CANCELLED:
+            return "stopped"
+        case Generation.State.FINISHED:
+            return LOOKS.get(generation.finish_reason, "finished")
+    return "waiting"
 
 
 def note(generation: Generation) -> str:

@@ -44,9 +44,7 @@ class GenerationEvents(StreamConsumer):
         generation = await stream.find(pk, user) if user.is_authenticated else None
         if generation is None:
             raise RequestError(404, "", "There is no such generation among your chats.")
-        translation.activate(
-            get_language_from_request(ASGIRequest(self.scope, BytesIO()))
-        )  # of this task alone
+        self._speak()
         try:
             async with as_long_as(Grant("user", user.pk)):
                 await self._follow(generation, user)
@@ -59,6 +57,10 @@ class GenerationEvents(StreamConsumer):
         async with aclosing(stream.follow(generation, user, after)) as chunks:
             async for chunk in chunks:
                 await self.send(chunk)
+
+    def _speak(self) -> None:
+        """Use the browser's language in this request's task, as Django's middleware does for pages."""
+        translation.activate(get_language_from_request(ASGIRequest(self.scope, BytesIO())))
 
     def _given(self) -> bytes:
         """The id in the URL, of a page that follows with a new EventSource: that sends no header at first."""

@@ -16,10 +16,7 @@ KEEPALIVE = b": keepalive\n\n"
 CAUGHT_UP = b"event: now\ndata: {}\n\n"  # what came before is past
 RETRY = b"retry: 1000\n\n"  # milliseconds after which a browser comes back
 
-_REASONS: dict[str, str] = {
-    "cancelled": Generation.FinishReason.CANCELLED,
-    "limit": Generation.FinishReason.LENGTH,
-}
+REASONS = {"cancelled": Generation.FinishReason.CANCELLED, "limit": Generation.FinishReason.LENGTH}
 
 
 def encode(kind: str, data: Any, id: str = "") -> bytes:
@@ -51,20 +48,26 @@ def event(generation: str, seq: int, event: Event, parked_since: float | None = 
         case Started():
             data = {"slot": event.slot}
         case Finished():
-            reason = _REASONS.get(event.stop_type, Generation.FinishReason.STOP)
-            note = wording.ending(reason, event.completion_tokens)
-            data = {"text": event.text, "note": note, "look": wording.LOOKS[reason]}
+            ended = Generation(
+                state=Generation.State.FINISHED,
+                finish_reason=REASONS.get(event.stop_type, ""),
+                completion_tokens=event.completion_tokens,
+            )
+            data = {"text": event.text, **_end(ended)}
         case Failed():
-            data = {"note": wording.failure(event.message), "look": "failed"}
+            data = _end(Generation(state=Generation.State.FAILED, error=event.message))
         case _:
             data = {}
     return encode(event.kind, data, f"{generation}.{seq}")
+
+
+def _end(generation: Generation) -> dict[str, Any]:
+    """What is told of a generation that is over: the line under its answer, and how it looks."""
+    return {"note": wording.note(generation), "look": wording.look(generation)}
 
 
 def of_row(generation: Generation) -> bytes:
     """A generation that is over, told from its row: the whole text, then how it ended."""
     text = generation.message.content if generation.message else ""
     kind = "failed" if generation.state == Generation.State.FAILED else "finished"
-    return encode("text", text) + encode(
-        kind, {"note": wording.note(generation), "look": wording.look(generation)}
-    )
+    return encode("text", text) + encode(kind, _end(generation))

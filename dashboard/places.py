@@ -14,8 +14,9 @@ State = dict[str, Any]
 """`state`, and what there is to tell of it:
 
 waiting: `turn`, 1 being next · reading: `done` of `total` tokens · writing · resuming · paused, or held by an
-operator, or moving to another worker: `cause`, `since` (seconds of the epoch), `turn`. Who is next has `needs`,
-the tokens for which there is no room yet
+operator, or moving to another worker: `cause`, `since` (seconds of the epoch), `turn`.
+
+Who is next has `needs`, the tokens for which there is no room yet.
 """
 _IN_SLOT = {"prefill": "reading", "decode": "writing", "resuming": "resuming"}
 

@@ -15,6 +15,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST
 
 from inference.auth import Caller
+from inference.broker import people
 from inference.broker.connect import AWAY
 from inference.by_hand import Kind, act, may_operate
 from inference.http import RETRY_AFTER
@@ -23,7 +24,7 @@ from inference.models import Chat, Generation, Message
 from inference.wire.errors import RequestError
 from inference.wire.llamacpp import SlotAction
 
-from . import conversation, wording
+from . import conversation, feed, wording
 from .forms import TEXT_LIMIT, ByHandForm, MessageForm, PriorityForm, WorkerForm
 
 BUSY = "This chat is still being answered. Stop it, or wait until it is done."
@@ -76,6 +77,7 @@ def _dressed(message: Message) -> Message:
 @require_GET
 def chat(request: Request, pk: int | None = None) -> HttpResponse:
     """One's chats and one of them, or the place to start another."""
+    changes = people.last_sync(request.user.pk)  # first: what changes from now on is told by the feed
     chats = Chat.objects.filter(user=request.user)
     current = None if pk is None else get_object_or_404(chats, pk=pk)
     context = {
@@ -84,6 +86,7 @@ def chat(request: Request, pk: int | None = None) -> HttpResponse:
         "chat": current,
         "thread": _thread(current) if current else [],
         "text_limit": TEXT_LIMIT,
+        "changes": changes,
     }
     return render(request, "dashboard/chat.html", context)
 
@@ -101,6 +104,7 @@ def create(request: Request) -> HttpResponse:
         conversation.begin(chat, request.user, text)
     except conversation.Refused as refused:
         return _error(refused.message, refused.status)
+    feed.changed(request.user, chat)
     return JsonResponse({"url": reverse("chat", args=[chat.pk])}, status=201)
 
 
@@ -118,6 +122,7 @@ def send(request: Request, pk: int) -> HttpResponse:
         return _error(BUSY, 409)
     except conversation.Refused as refused:
         return _error(refused.message, refused.status)
+    feed.changed(request.user, chat)
     turns = [render_to_string("dashboard/message.html", {"message": _dressed(m)}) for m in messages]
     return JsonResponse({"html": "".join(turns)}, status=201)
 
@@ -132,6 +137,8 @@ def stop(request: Request, pk: UUID) -> HttpResponse:
             conversation.stop(generation)
         except AWAY:
             return _error("The model can't be reached. Try again in a moment.", 503)
+        assert generation.message
+        feed.changed(request.user, generation.message.chat_id)
     return JsonResponse({}, status=202)
 
 

@@ -8,13 +8,6 @@ from inference.models import Generation
 
 from . import conversation
 
-# How an answer that ended looks, by its finish reason.
-LOOKS: dict[str, str] = {
-    Generation.FinishReason.STOP: "finished",
-    Generation.FinishReason.LENGTH: "cut",
-    Generation.FinishReason.CANCELLED: "stopped",
-}
-
 
 def failure(error: str) -> str:
     """What a person reads of an error, and what to do."""
@@ -37,21 +30,18 @@ def ending(finish_reason: str, completion_tokens: int | None) -> str:
 
 
 def look(generation: Generation) -> str:
-    """finished, cut, stopped or failed; waiting for one that is on its way."""
-    match generation.state:
-        case Generation.State.FAILED:
-            return "failed"
-        case Generation.State.CANCELLED:
-            return "stopped"
-        case Generation.State.FINISHED:
-            return LOOKS.get(generation.finish_reason, "finished")
-    return "waiting"
+    """waiting, while it is on its way; finished, stopped, cut or failed."""
+    if generation.state == Generation.State.FAILED:
+        return "failed"
+    if Generation.State.CANCELLED in (generation.state, generation.finish_reason):
+        return "stopped"
+    if generation.finish_reason == Generation.FinishReason.LENGTH:
+        return "cut"
+    return "finished" if generation.is_over else "waiting"
 
 
 def note(generation: Generation) -> str:
     """The line under the answer of a generation that is over; "" of one that is on its way."""
     if generation.state == Generation.State.FAILED:
         return failure(generation.error)
-    if generation.state == Generation.State.CANCELLED:
-        return _("Stopped.")
     return ending(generation.finish_reason, generation.completion_tokens)

@@ -1,7 +1,8 @@
 /** The chat page: sending, stopping, and following the answer that is on its way. */
 
+import { insert } from "./thread.js"; // first: it remembers the page as it came
 import { Answer } from "./answer.js";
-import { Markdown, ours } from "./markdown.js";
+import { Markdown } from "./markdown.js";
 import { post } from "./post.js";
 import { Follower } from "./scroll.js";
 
@@ -10,6 +11,7 @@ const [form, text, send, stop, messages, error] = ["composer", "text", "send", "
 const view = new Follower($("scroll"), $("latest"));
 let answer = null;
 let sending = false;
+let isGone = false; // the chat was deleted
 
 function complain(message) {
   error.textContent = message;
@@ -19,12 +21,15 @@ function complain(message) {
 function refresh() {
   stop.hidden = answer === null;
   send.hidden = answer !== null;
-  send.disabled = sending;
+  send.disabled = sending || isGone;
 }
 
 function follow() {
   const element = messages.querySelector("[data-events]");
-  if (!element) return;
+  if (answer?.element === element) return;
+  answer?.leave();
+  answer = null;
+  if (!element) return refresh();
   stop.disabled = false;
   answer = new Answer(element, {
     painted: () => view.keep(),
@@ -40,7 +45,7 @@ function follow() {
 
 form.addEventListener("submit", async (event) => {
   event.preventDefault();
-  if (sending || answer !== null || !text.value.trim()) return;
+  if (sending || isGone || answer !== null || !text.value.trim()) return;
   sending = true;
   complain("");
   refresh();
@@ -48,7 +53,7 @@ form.addEventListener("submit", async (event) => {
     const reply = await post(form.action, { text: text.value }, "The server can't be reached. Your text is still here; try again.");
     text.value = "";
     if (reply.url) return location.assign(reply.url);
-    messages.append(ours(reply.html));
+    insert(reply.html);
     first(document.querySelector("#chat-list [aria-current]")?.parentElement);
     view.toEnd();
     follow();
@@ -86,9 +91,23 @@ $("show-chats").addEventListener("click", (event) => {
   event.currentTarget.setAttribute("aria-expanded", String(open));
 });
 
-for (const element of messages.querySelectorAll(".message--assistant:not([data-events]) .text")) {
-  const written = element.textContent;
-  new Markdown(element).show(written);
+function draw() {
+  for (const element of messages.querySelectorAll(".message--assistant:not([data-events]) .text:not(.markdown)")) {
+    const written = element.textContent;
+    new Markdown(element).show(written);
+  }
 }
+
+document.addEventListener("thread:changed", () => {
+  draw();
+  follow();
+  view.keep();
+});
+document.addEventListener("chat:gone", ({ detail }) => {
+  isGone = detail;
+  refresh();
+});
+
+draw();
 view.toEnd();
 follow();

@@ -32,7 +32,7 @@ def changed_sync(person: int, chat: int) -> None:
     layer: Any = get_channel_layer()
     config: Any = settings.CHANNEL_LAYERS["default"]["CONFIG"]  # the layer's own prefix wants an event loop
     pipe = sync_client().pipeline(transaction=False)
-    pipe.xadd(changes(person), {"chat": chat}, maxlen=KEEP)
+    pipe.xadd(changes(person), {"chat": chat}, maxlen=KEEP, approximate=False)
     pipe.expire(changes(person), KEEP_S)
     pipe.publish(f"{config['prefix']}__group__{group(person)}", layer.serialize({"type": "chats.changed"}))
     with contextlib.suppress(*AWAY):

@@ -66,7 +66,7 @@ export class Worker {
     this.free = el("span");
     this.bar = el("div", { className: "pool-bar", aria: { role: "img" } });
     this.legend = el("ul", { className: "legend" });
-    this.slots = table(gettext("Slots"), [[gettext("Slot")], [gettext("State")], [gettext("Chat"), "owner"], [gettext("Cells"), "number"], [gettext("Share"), "number minor"], [gettext("Tokens/s"), "number minor"], [gettext("Parks"), "number minor"], ["", "action"]]);
+    this.slots = table(gettext("Slots"), [[gettext("Slot")], [gettext("State")], [gettext("Chat"), "owner"], [gettext("Cells"), "number"], [gettext("Of pool"), "number minor"], [gettext("Tokens/s"), "number minor"], [gettext("Parks"), "number minor"], ["", "action"]]);
     this.parked = table(gettext("Parked, in order of return"), [[gettext("Chat"), "owner"], [gettext("Kept by"), "minor"], [gettext("Cells"), "number minor"], [gettext("Waiting"), "number"], ["", "action"]]);
     this.held = table(gettext("Held by an operator"), [[gettext("Chat"), "owner"], [gettext("Kept by"), "minor"], [gettext("Cells"), "number minor"], [gettext("Held for"), "number"], ["", "action"]]);
     this.queue = table(gettext("Queue, in order of turn"), [[gettext("Chat"), "owner"], [gettext("Prompt"), "number"], [gettext("Waiting"), "number"], ["", "action"]]);

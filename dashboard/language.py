@@ -12,7 +12,7 @@ from django.utils import translation
 def of_scope(scope: dict[str, Any]) -> str:
     """What the browser behind a connection with cookies wants, of those that there are: "en", "de"."""
     request = HttpRequest()
-    request.COOKIES = scope["cookies"]
+    request.COOKIES = scope.get("cookies", {})
     headers = dict(scope["headers"])
     request.META["HTTP_ACCEPT_LANGUAGE"] = headers.get(b"accept-language", b"").decode("latin-1")
     return translation.get_language_from_request(request)

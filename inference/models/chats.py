@@ -61,12 +61,30 @@ class Chat(models.Model):
         """A title made of the first words of `text`, on one line."""
         return Truncator(" ".join(text.split())).chars(TITLE_LENGTH)
 
-    def add(self, role: str, content: str = "", *, after: Message | None = None) -> Message:
-        """Another message, `after` one or at the end of the path, which then ends with the new one."""
-        parent = after.pk if after else self.leaf_id
-        self.leaf = self.messages.create(role=role, content=content, parent_id=parent)
+    def add(
+        self, role: str, content: str = "", *, after: Message | None = None, beside: Message | None = None
+    ) -> Message:
+        """Another message: `after` one, `beside` one as another version of it, or at the end of the path,
+        which then ends with the new one."""
+        parent = beside.parent_id if beside else after.pk if after else self.leaf_id
+        message = self.messages.create(role=role, content=content, parent_id=parent)
+        self._read(message, message)
+        return message
+
+    def show(self, message: Message) -> None:
+        """Lead the path by `message`, and on from there as it was last read."""
+        by_id = {each.pk: each for each in self.messages.defer("content")}
+        newest = {each.parent_id: pk for pk, each in by_id.items()}
+        leaf = by_id[message.pk]
+        while after := leaf.next_id or newest.get(leaf.pk):
+            leaf = by_id[after]
+        self._read(message, leaf)
+
+    def _read(self, message: Message, leaf: Message) -> None:
+        """From now on the path comes by `message` and ends at `leaf`."""
+        self.messages.filter(pk=message.parent_id).update(next=message)
+        self.leaf = leaf
         self.save(update_fields=["leaf"])
-        return self.leaf
 
     def path(self) -> list[Message]:
         """The messages that are read, oldest first: from the first one to `leaf`."""
@@ -100,6 +118,15 @@ class Message(models.Model):
         editable=False,
         related_name="children",
         help_text="The message before it; its siblings are other versions of it.",
+    )
+    next = models.ForeignKey(
+        "self",
+        on_delete=models.SET_NULL,
+        null=True,
+        blank=True,
+        editable=False,
+        related_name="+",
+        help_text="The version of the message after it that was last read. Empty: the newest.",
     )
     role = models.CharField(max_length=16, choices=Role)
     content = models.TextField(blank=True)

@@ -23,7 +23,7 @@ from inference.models import Chat, Generation, Message
 from inference.wire.errors import RequestError
 from inference.wire.llamacpp import SlotAction
 
-from . import conversation
+from . import conversation, wording
 from .forms import TEXT_LIMIT, ByHandForm, MessageForm, PriorityForm, WorkerForm
 
 BUSY = "This chat is still being answered. Stop it, or wait until it is done."
@@ -67,7 +67,7 @@ def _dressed(message: Message) -> Message:
     generation = next(reversed(message.generations.all()), None)
     message.generation = generation  # type: ignore[attr-defined]
     message.pending = generation is not None and not generation.is_over  # type: ignore[attr-defined]
-    message.note = conversation.note(generation) if generation is not None else ""  # type: ignore[attr-defined]
+    message.note = wording.note(generation) if generation is not None else ""  # type: ignore[attr-defined]
     message.look = generation.state if generation is not None else ""  # type: ignore[attr-defined]
     return message
 

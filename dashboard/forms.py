@@ -22,6 +22,12 @@ class MessageForm(forms.Form):
         return text
 
 
+class SendForm(MessageForm):
+    """A message and the one that it follows, which is the last that its writer has seen."""
+
+    after = forms.IntegerField(required=False, error_messages={"invalid": _("Reload the page and try again.")})
+
+
 class WorkerForm(forms.Form):
     """What is done with a worker."""
 

@@ -56,7 +56,7 @@ async def follow(generation: Generation, user: User, after: int) -> AsyncGenerat
                 seq, event = found
                 told_of_absence, is_known = False, True
                 since = await _parked_since(generation) if isinstance(event, Preempted) else None
-                if raw := events.event(generation.id.hex, seq, event, since):
+                if raw := events.event(generation.id.hex, seq, event, since, generation.max_tokens):
                     yield raw
                 if isinstance(event, TERMINAL):
                     return

@@ -5,10 +5,9 @@ from __future__ import annotations
 from uuid import UUID
 
 from django.contrib.auth.decorators import login_required
-from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
 from django.db.models import Prefetch, prefetch_related_objects
-from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.http import HttpResponse, JsonResponse
 from django.shortcuts import get_object_or_404, render
 from django.template.loader import render_to_string
 from django.urls import reverse
@@ -17,14 +16,15 @@ from django.views.decorators.http import require_GET, require_POST
 from inference.auth import Caller
 from inference.broker.connect import AWAY
 from inference.by_hand import Kind, act, may_operate
-from inference.http import RETRY_AFTER
 from inference.messages import HIGHEST, LOWEST
 from inference.models import Chat, Generation, Message
 from inference.wire.errors import RequestError
 from inference.wire.llamacpp import SlotAction
 
-from . import conversation
-from .forms import TEXT_LIMIT, ByHandForm, MessageForm, PriorityForm, WorkerForm
+from . import chats, conversation
+from .forms import TEXT_LIMIT, ByHandForm, ChatSettingsForm, MessageForm, PriorityForm, WorkerForm
+from .replies import Request, refusal
+from .replies import error as _error
 
 BUSY = "This chat is still being answered. Stop it, or wait until it is done."
 SAY_WHICH = {
@@ -40,19 +40,6 @@ FORMS: dict[str, type[WorkerForm]] = {  # what each action must be told
     Kind.DRAIN: WorkerForm,
     Kind.UNDRAIN: WorkerForm,
 }
-
-
-class Request(HttpRequest):
-    """From a person who is signed in."""
-
-    user: User
-
-
-def _error(message: str, status: int) -> JsonResponse:
-    reply = JsonResponse({"error": message}, status=status)
-    if status in RETRY_AFTER:
-        reply["Retry-After"] = RETRY_AFTER[status].decode()
-    return reply
 
 
 def _thread(chat: Chat) -> list[Message]:
@@ -76,12 +63,14 @@ def _dressed(message: Message) -> Message:
 @require_GET
 def chat(request: Request, pk: int | None = None) -> HttpResponse:
     """One's chats and one of them, or the place to start another."""
-    chats = Chat.objects.filter(user=request.user)
-    current = None if pk is None else get_object_or_404(chats, pk=pk)
+    current = None if pk is None else get_object_or_404(Chat.objects.of(request.user), pk=pk)
+    page = chats.page(request.user)
     context = {
         "section": "chat",
-        "chats": chats.only("pk", "title"),
+        "chats": page.chats,
+        "more": page.more,
         "chat": current,
+        "settings_form": ChatSettingsForm.of(current),
         "thread": _thread(current) if current else [],
         "text_limit": TEXT_LIMIT,
     }
@@ -95,8 +84,11 @@ def create(request: Request) -> HttpResponse:
     form = MessageForm(request.POST)
     if not form.is_valid():
         return _error(str(form.errors["text"][0]), 400)
+    settings_form = ChatSettingsForm(request.POST)
+    if not settings_form.is_valid():
+        return refusal(settings_form)
     text = form.cleaned_data["text"]
-    chat = Chat(user=request.user, title=Chat.title_for(text))
+    chat = Chat(user=request.user, title=Chat.title_for(text), **settings_form.cleaned_data)
     try:
         conversation.begin(chat, request.user, text)
     except conversation.Refused as refused:
@@ -108,7 +100,7 @@ def create(request: Request) -> HttpResponse:
 @require_POST
 def send(request: Request, pk: int) -> HttpResponse:
     """Add a message to a chat: the markup of the two new turns."""
-    chat = get_object_or_404(Chat, pk=pk, user=request.user)
+    chat = get_object_or_404(Chat.objects.of(request.user), pk=pk)
     form = MessageForm(request.POST)
     if not form.is_valid():
         return _error(str(form.errors["text"][0]), 400)
@@ -126,7 +118,7 @@ def send(request: Request, pk: int) -> HttpResponse:
 @require_POST
 def stop(request: Request, pk: UUID) -> HttpResponse:
     """End a generation; what is written of it stays. Its stream tells when it has ended."""
-    generation = get_object_or_404(Generation, pk=pk, message__chat__user=request.user)
+    generation = get_object_or_404(Generation, pk=pk, message__chat__in=Chat.objects.of(request.user))
     if not generation.is_over:
         try:
             conversation.stop(generation)

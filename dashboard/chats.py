@@ -19,7 +19,7 @@ from django.views.decorators.http import require_GET, require_POST
 from inference.broker.connect import AWAY
 from inference.models import Chat, Generation
 
-from . import conversation
+from . import conversation, feed
 from .forms import ChatSettingsForm, TitleForm
 from .replies import Request, error, refusal
 
@@ -77,6 +77,7 @@ def rename(request: Request, pk: int) -> HttpResponse:
         return refusal(form)
     chat.title, chat.titled_by = form.cleaned_data["title"], Chat.TitledBy.PERSON
     chat.save(update_fields=["title", "titled_by"])
+    feed.changed(request.user, chat)
     return JsonResponse({"title": chat.title})
 
 
@@ -91,6 +92,7 @@ def settings(request: Request, pk: int) -> HttpResponse:
         for name, value in form.cleaned_data.items():
             setattr(chat, name, value)
         chat.save(update_fields=list(form.cleaned_data))
+        feed.changed(request.user, chat)
     elif request.method not in ("GET", "HEAD"):
         return HttpResponse(status=405, headers={"Allow": "GET, HEAD, POST"})
     return JsonResponse({name: getattr(chat, name) for name in ChatSettingsForm.base_fields})
@@ -108,6 +110,7 @@ def delete(request: Request, pk: int) -> HttpResponse:
     except AWAY:
         _set_deleted(chat, None)
         return error(_("The answer on its way can't be stopped just now. Try again in a moment."), 503)
+    feed.changed(request.user, chat)
     return JsonResponse({"title": str(chat)})
 
 
@@ -117,6 +120,7 @@ def restore(request: Request, pk: int) -> HttpResponse:
     """Take back a deletion."""
     chat = get_object_or_404(Chat, pk=pk, user=request.user)
     _set_deleted(chat, None)
+    feed.changed(request.user, chat)
     html = render_to_string("dashboard/chat_item.html", {"item": chat})
     return JsonResponse({"html": html, "url": reverse("chat", args=[chat.pk])})
 

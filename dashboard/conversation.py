@@ -1,4 +1,4 @@
-"""Turns of a chat: what the model reads of it, how a turn begins, and what is said when one ends."""
+"""Turns of a chat: what the model reads of it, how a turn begins, and how one is ended."""
 
 from __future__ import annotations
 
@@ -19,10 +19,6 @@ from inference.messages import NORMAL, Failed, Finished, GenerationRequest, Job,
 from inference.models import Chat, Generation, Message, UserLimits
 
 API = "chat"  # how generations of these pages are named among those of the API
-TOO_LONG = "This chat is too long for the model. Shorten the message, or start a new chat."
-CONTEXT_FULL = "The model's context is full. Start a new chat to go on."
-AT_LIMIT = "Cut off at the length limit."
-STOPPED = "Stopped."
 FULL = "There is no room for one more answer just now. Your text is still here; send it again in a moment."
 UNREACHABLE = "the model can't be reached"
 LOST = "it was lost before a worker had it"
@@ -183,29 +179,3 @@ def fail(generation: Generation, error: str) -> None:
         timezone.now(),
     )
     generation.save(update_fields=["state", "error", "finished_at"])
-
-
-def failure(error: str) -> str:
-    """What a person reads of an error, and what to do."""
-    if "context size" in error:
-        return TOO_LONG
-    error = error.rstrip(".") or "something broke"
-    return f"No more of this answer: {error}." + ("" if "again" in error else " Send your message again.")
-
-
-def ending(finish_reason: str, completion_tokens: int | None) -> str:
-    """What a person reads under an answer that ended well; "" for a plain end."""
-    if finish_reason == Generation.FinishReason.CANCELLED:
-        return STOPPED
-    if finish_reason == Generation.FinishReason.LENGTH:
-        return AT_LIMIT if completion_tokens == longest() else CONTEXT_FULL
-    return ""
-
-
-def note(generation: Generation) -> str:
-    """The line under the answer of a generation that is over."""
-    if generation.state == Generation.State.FAILED:
-        return failure(generation.error)
-    if generation.state == Generation.State.CANCELLED:
-        return STOPPED
-    return ending(generation.finish_reason, generation.completion_tokens)

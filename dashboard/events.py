@@ -10,7 +10,7 @@ from typing import Any
 from inference.messages import Event, Failed, Finished, Preempted, Resumed, Started, Token
 from inference.models import Generation
 
-from . import conversation
+from . import wording
 
 KEEPALIVE = b": keepalive\n\n"
 RETRY = b"retry: 1000\n\n"  # milliseconds after which a browser comes back
@@ -48,7 +48,7 @@ def event(generation: str, seq: int, event: Event, parked_since: float | None = 
         case Finished():
             data = {"text": event.text, "note": _ending(event)}
         case Failed():
-            data = {"note": conversation.failure(event.message)}
+            data = {"note": wording.failure(event.message)}
         case _:
             data = {}
     return encode(event.kind, data, f"{generation}.{seq}")
@@ -56,11 +56,11 @@ def event(generation: str, seq: int, event: Event, parked_since: float | None = 
 
 def _ending(event: Finished) -> str:
     reasons = {"cancelled": Generation.FinishReason.CANCELLED, "limit": Generation.FinishReason.LENGTH}
-    return conversation.ending(reasons.get(event.stop_type, ""), event.completion_tokens)
+    return wording.ending(reasons.get(event.stop_type, ""), event.completion_tokens)
 
 
 def of_row(generation: Generation) -> bytes:
     """A generation that is over, told from its row: the whole text, then how it ended."""
     text = generation.message.content if generation.message else ""
     kind = "failed" if generation.state == Generation.State.FAILED else "finished"
-    return encode("text", text) + encode(kind, {"note": conversation.note(generation)})
+    return encode("text", text) + encode(kind, {"note": wording.note(generation)})

@@ -26,7 +26,11 @@ from .replies import Request
 def markdown(request: Request, pk: int) -> HttpResponse:
     """The path that is read."""
     chat = get_object_or_404(Chat.objects.of(request.user), pk=pk)
-    names = {Message.Role.USER: _("You"), Message.Role.ASSISTANT: _("Answer"), Message.Role.SYSTEM: _("System")}
+    names = {
+        Message.Role.USER: _("You"),
+        Message.Role.ASSISTANT: _("Answer"),
+        Message.Role.SYSTEM: _("System"),
+    }
     parts = [f"# {chat}"]
     if chat.system_prompt:
         parts.append(f"## {names[Message.Role.SYSTEM]}\n\n{chat.system_prompt}")

@@ -21,7 +21,7 @@ from inference.models import Chat, Generation, Message
 from inference.wire.errors import RequestError
 from inference.wire.llamacpp import SlotAction
 
-from . import chats, conversation
+from . import chats, conversation, wording
 from .forms import TEXT_LIMIT, ByHandForm, ChatSettingsForm, MessageForm, PriorityForm, WorkerForm
 from .replies import Request, refusal
 from .replies import error as _error
@@ -54,7 +54,7 @@ def _dressed(message: Message) -> Message:
     generation = next(reversed(message.generations.all()), None)
     message.generation = generation  # type: ignore[attr-defined]
     message.pending = generation is not None and not generation.is_over  # type: ignore[attr-defined]
-    message.note = conversation.note(generation) if generation is not None else ""  # type: ignore[attr-defined]
+    message.note = wording.note(generation) if generation is not None else ""  # type: ignore[attr-defined]
     message.look = generation.state if generation is not None else ""  # type: ignore[attr-defined]
     return message
 

@@ -55,3 +55,8 @@ def lanes(worker: str) -> str:
 def attempts(digest: str) -> str:
     """Number; how often somebody has tried to sign in of late."""
     return f"{PREFIX}attempts:{digest}"
+
+
+def changes(person: int) -> str:
+    """Stream of the chats of a person that have changed of late."""
+    return f"{PREFIX}changes:{person}"

@@ -45,9 +45,9 @@ class NotPossible(Exception):
 
 
 def history(chat: Chat) -> list[dict[str, str]]:
-    """What the model reads: the chat's system prompt, then pairs of question and answer, then the question that
-    is open or the answer that goes on. Questions left without an answer are dropped, since the chat templates
-    of many models insist that the roles alternate."""
+    """What the model reads: the chat's system prompt, pairs of question and answer, and the question that is
+    open or the answer that goes on. Questions left without an answer are dropped, since the chat templates of
+    many models insist that the roles alternate."""
     turns: list[dict[str, str]] = []
     for turn in chat.history():
         if turns and turns[-1]["role"] == turn["role"] == Message.Role.USER:
@@ -58,8 +58,8 @@ def history(chat: Chat) -> list[dict[str, str]]:
 
 
 # --- how an answer is asked for: each returns the new messages, the answer last ---------------------
-# All raise Busy and Refused, with nothing changed. With Redis away the messages are kept all the same, and the
-# answer's generation has failed.
+# All raise Busy and Refused, with nothing changed. With Redis away the messages are kept all the same, and
+# the answer's generation has failed.
 
 
 def send(chat: Chat, user: User, text: str, after: Message | None = None) -> list[Message]:
@@ -102,7 +102,7 @@ def go_on(chat: Chat, user: User, answer: Message) -> list[Message]:
         if answer.children.exists():
             raise NotPossible(_("Only the last answer of a chat can be continued."))
         if not (answer.content and last and is_unfinished(last)):
-            raise NotPossible(_("There is nothing to continue: this answer is complete, or the context is full."))
+            raise NotPossible(_("This answer can't be continued: it is complete, or the context is full."))
         chat.show(answer)
         return [answer]
 
@@ -178,8 +178,8 @@ def show(chat: Chat, message: Message) -> None:
 
 
 def _sampling(chat: Chat, answer: Message) -> SamplingParams:
-    """The chat's settings, or the server's. Each version of an answer has a seed of its own, as the choices of an
-    API request have: another of the same seed would say the same again."""
+    """The chat's settings, or the server's. Each version of an answer has a seed of its own, as the choices of
+    an API request have: another of the same seed would say the same again."""
     usual = {"temperature": settings.BERTH.temp, "seed": settings.BERTH.seed}
     own = {"temperature": chat.temperature, "top_p": chat.top_p, "seed": chat.seed}
     chosen: dict[str, Any] = usual | {name: value for name, value in own.items() if value is not None}

@@ -16,6 +16,8 @@ KEEPALIVE = b": keepalive\n\n"
 RETRY = b"retry: 1000\n\n"  # milliseconds after which a browser comes back
 NO_WORKER = "The model is not running. Your message is kept and will be answered when it is back."
 
+REASONS = {"cancelled": Generation.FinishReason.CANCELLED, "limit": Generation.FinishReason.LENGTH}
+
 
 def encode(kind: str, data: Any, id: str = "") -> bytes:
     line = f"id: {id}\n" if id else ""
@@ -35,8 +37,8 @@ def event(
     parked_since: float | None = None,
     max_tokens: int | None = None,
 ) -> bytes:
-    """One event of the generation with this id, which may write `max_tokens`; b"" for a token that shows no text.
-    `parked_since` is of the epoch."""
+    """One event of the generation with this id, which may write `max_tokens`; b"" for a token that shows no
+    text. `parked_since` is of the epoch."""
     match event:
         case Token(text=""):
             return b""
@@ -52,10 +54,9 @@ def event(
         case Started():
             data = {"slot": event.slot}
         case Finished():
-            reasons = {"cancelled": Generation.FinishReason.CANCELLED, "limit": Generation.FinishReason.LENGTH}
             ended = Generation(
                 state=Generation.State.FINISHED,
-                finish_reason=reasons.get(event.stop_type, ""),
+                finish_reason=REASONS.get(event.stop_type, ""),
                 completion_tokens=event.completion_tokens,
                 max_tokens=max_tokens,
             )
@@ -68,7 +69,7 @@ def event(
 
 
 def _end(generation: Generation) -> dict[str, Any]:
-    """What is told of a generation that is over: the line under its answer, and whether the model could go on."""
+    """What is told of a generation that is over: the line under its answer, and whether it could go on."""
     return {"note": wording.note(generation), "unfinished": conversation.is_unfinished(generation)}
 
 

@@ -12,9 +12,9 @@ from . import conversation, wording
 def thread(chat: Chat) -> list[Message]:
     """The messages that are read, oldest first, dressed for `message.html`.
 
-    Each has, of its last generation: `generation`, `pending`, `shown` (its text; what comes of a pending one is
-    for the stream to tell), `note`, `look` and `unfinished`; and of its versions, oldest first: `version` and
-    `versions` (numbers), `previous` and `following` (primary keys, None at the ends).
+    Each has, of its last generation: `generation`, `pending`, `shown` (its text; what comes of a pending one
+    is for the stream to tell), `note`, `look` and `unfinished`; and of its versions, oldest first: `version`
+    and `versions` (numbers), `previous` and `following` (primary keys, None at the ends).
     """
     messages = chat.path()
     prefetch_related_objects(messages, Prefetch("generations", Generation.objects.order_by("created_at")))

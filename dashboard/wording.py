@@ -19,7 +19,7 @@ def failure(error: str) -> str:
 
 
 def note(generation: Generation) -> str:
-    """The line under the answer of a generation that is over; "" of one that is on its way, or a plain end."""
+    """The line under the answer of a generation that is over; "" of a plain end, or where there is none."""
     if generation.state == Generation.State.FAILED:
         return failure(generation.error)
     if Generation.State.CANCELLED in (generation.state, generation.finish_reason):

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import secrets
+from typing import Self
 
 from django.conf import settings
+from django.contrib.auth.models import User
 from django.db import models
 from django.utils import timezone
 from django.utils.text import Truncator
 
 TITLE_LENGTH = 60  # characters of a title made from a message
+
+
+class ChatQuerySet(models.QuerySet["Chat"]):
+    def of(self, user: User) -> Self:
+        """This person's, without those that are deleted."""
+        return self.filter(user=user, deleted_at=None)
 
 
 class Chat(models.Model):
@@ -45,12 +53,15 @@ class Chat(models.Model):
         null=True, blank=True, editable=False, help_text="It can be had back until it is purged."
     )
 
+    objects = ChatQuerySet.as_manager()
+
     class Meta:
         ordering = ("-updated_at", "-pk")
         indexes = (
             models.Index(fields=("user", "-updated_at")),
             models.Index(fields=("-updated_at", "-id")),
             models.Index(fields=("-created_at",)),
+            models.Index(fields=("deleted_at",), condition=~models.Q(deleted_at=None), name="deleted_chats"),
         )
 
     def __str__(self) -> str:
@@ -82,7 +93,8 @@ class Chat(models.Model):
 
     def _read(self, message: Message, leaf: Message) -> None:
         """From now on the path comes by `message` and ends at `leaf`."""
-        self.messages.filter(pk=message.parent_id).update(next=message)
+        if message.parent_id:
+            self.messages.filter(pk=message.parent_id).update(next=message)
         self.leaf = leaf
         self.save(update_fields=["leaf"])
 

@@ -178,8 +178,8 @@ def show(chat: Chat, message: Message) -> None:
 
 
 def _sampling(chat: Chat, answer: Message) -> SamplingParams:
-    """The chat's settings, or the server's. Each version of an answer has a seed of its own, as the choices of
-    an API request have: another of the same seed would say the same again."""
+    """The chat's settings, or the server's. Each version of an answer has a seed of its own, as the choices
+    of an API request have: another of the same seed would say the same again."""
     usual = {"temperature": settings.BERTH.temp, "seed": settings.BERTH.seed}
     own = {"temperature": chat.temperature, "top_p": chat.top_p, "seed": chat.seed}
     chosen: dict[str, Any] = usual | {name: value for name, value in own.items() if value is not None}

@@ -1,17 +1,19 @@
 /** The chat page: sending, stopping, and following the answer that is on its way. */
 
+import { put } from "./thread.js"; // first: it remembers the page as it came
 import { Answer } from "./answer.js";
 import { Markdown } from "./markdown.js";
 import { post } from "./post.js";
 import { Follower } from "./scroll.js";
 import { keep, keepAll, sourceOf } from "./source.js";
-import { Turns, put } from "./turns.js";
+import { Turns } from "./turns.js";
 
 const $ = (id) => document.getElementById(id);
 const [form, text, send, stop, messages, error] = ["composer", "text", "send", "stop", "messages", "error"].map($);
 const view = new Follower($("scroll"), $("latest"));
 let answer = null;
 let sending = false;
+let isGone = false; // the chat was deleted
 
 function complain(message) {
   error.textContent = message;
@@ -21,17 +23,17 @@ function complain(message) {
 function refresh() {
   stop.hidden = answer === null;
   send.hidden = answer !== null;
-  send.disabled = sending;
+  send.disabled = sending || isGone;
   messages.toggleAttribute("data-busy", answer !== null);
 }
 
 function follow() {
   const element = messages.querySelector("[data-events]");
-  if (!element) return;
-  if (answer?.element.dataset.generation === element.dataset.generation) {
-    if (answer.element !== element) element.replaceWith(answer.element); // another version was looked at meanwhile
-    return;
-  }
+  if (answer && answer.element === element) return;
+  if (answer && isOutOfSight(answer.element, element)) return element?.replaceWith(answer.element);
+  answer?.leave();
+  answer = null;
+  if (!element) return refresh();
   stop.disabled = false;
   const its = (answer = new Answer(element, {
     painted: () => view.keep(),
@@ -46,9 +48,16 @@ function follow() {
   refresh();
 }
 
+/** Whether the answer that is followed is on no path that is shown, since another version is read meanwhile, or is now
+    again. */
+function isOutOfSight(followed, found) {
+  if (followed.isConnected) return false;
+  return found ? found.dataset.generation === followed.dataset.generation : !document.getElementById(followed.id);
+}
+
 form.addEventListener("submit", async (event) => {
   event.preventDefault();
-  if (sending || answer !== null || !text.value.trim()) return;
+  if (sending || isGone || answer !== null || !text.value.trim()) return;
   sending = true;
   complain("");
   refresh();
@@ -59,7 +68,7 @@ form.addEventListener("submit", async (event) => {
     text.value = "";
     text.dispatchEvent(new Event("input"));
     if (reply.url) return location.assign(reply.url);
-    put(messages, reply);
+    put(reply.after, reply.html);
     first(document.querySelector("#chat-list [aria-current]")?.parentElement);
     view.toEnd();
   } catch (problem) {
@@ -107,6 +116,11 @@ function look() {
 }
 
 document.addEventListener("thread:changed", look);
+document.addEventListener("chat:gone", ({ detail }) => {
+  isGone = detail;
+  refresh();
+});
+
 new Turns(messages, text, { complain, isBusy: () => answer !== null, stop: () => stop.click(), toEnd: () => view.toEnd() });
 look();
 view.toEnd();

@@ -1,6 +1,6 @@
 /** One answer on its way: its event stream in, its text and its state line out. */
 
-import { Markdown } from "./markdown.js";
+import { Painter } from "./painter.js";
 import { duration } from "./time.js";
 
 const KINDS = ["waiting", "accepted", "started", "token", "text", "preempted", "released", "resumed", "finished", "failed"];
@@ -17,10 +17,9 @@ export class Answer {
     this.painted = painted;
     this.over = over;
     this.text = "";
-    this.view = new Markdown(element.querySelector(".text"));
+    this.view = new Painter(element.querySelector(".text"), painted);
     this.said = element.querySelector(".said");
     this.seconds = element.querySelector(".seconds");
-    this.frame = 0;
     this.timer = 0;
     this.state = "waiting";
     this.line = this.said.textContent;
@@ -77,14 +76,7 @@ export class Answer {
     if (!text) return;
     if (this.state !== "writing") this.become("writing", "");
     this.text += text;
-    this.frame ||= requestAnimationFrame(() => this.paint());
-  }
-
-  /** However fast tokens come, the page is touched once a frame. */
-  paint() {
-    this.frame = 0;
     this.view.show(this.text);
-    this.painted();
   }
 
   /** A new state with its line; with `waited`, seconds are counted on from there. */
@@ -135,8 +127,7 @@ export class Answer {
 
   end(state, note) {
     this.source.close();
-    cancelAnimationFrame(this.frame);
-    this.paint();
+    this.view.finish(this.text);
     this.become(state, note);
     this.over();
   }

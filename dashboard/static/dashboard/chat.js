@@ -1,7 +1,9 @@
 /** The chat page: sending, stopping, and following the answer that is on its way. */
 
 import { Answer } from "./answer.js";
-import { Markdown, ours } from "./markdown.js";
+import { copyCode } from "./clipboard.js";
+import { ours } from "./markdown.js";
+import { drawAll } from "./painter.js";
 import { post } from "./post.js";
 import { Follower } from "./scroll.js";
 
@@ -86,9 +88,7 @@ $("show-chats").addEventListener("click", (event) => {
   event.currentTarget.setAttribute("aria-expanded", String(open));
 });
 
-for (const element of messages.querySelectorAll(".message--assistant:not([data-events]) .text")) {
-  const written = element.textContent;
-  new Markdown(element).show(written);
-}
+drawAll(messages, () => view.keep());
+copyCode(messages);
 view.toEnd();
 follow();

@@ -18,6 +18,7 @@ from inference.messages import TERMINAL, Preempted
 from inference.models import Generation
 
 from . import conversation, events
+from .together import Together
 
 KEEPALIVE_S = 2.0
 
@@ -47,10 +48,11 @@ async def follow(generation: Generation, user: User, after: int) -> AsyncGenerat
     loop = asyncio.get_running_loop()
     async with hub().follow(generation.id.hex, after) as follower:
         yield events.RETRY
+        together = Together(follower)
         told_of_absence, is_known = False, after > 0
         deadline = loop.time()  # the first look is at the log alone
         while True:
-            found = await follower.next(deadline)
+            found = await together.next(deadline)
             deadline = loop.time() + KEEPALIVE_S
             if found is not None:
                 seq, event = found

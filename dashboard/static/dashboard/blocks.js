@@ -63,7 +63,7 @@ export class Blocks {
     if (source) this.read(untab(source), true);
     const { tip } = this;
     if (tip.kind === "paragraph" && tip.lines === 1 && /^\|/.test(tip.text)) this.toTable(cells(tip.text).map(() => ""));
-    this.changed.add(this.tip);
+    if (this.tip.parent) this.changed.add(this.tip);
   }
 
   takeBack() {

@@ -4,6 +4,9 @@ const SLICE = 8; // milliseconds
 const tasks = []; // the most urgent first
 let isOn = false;
 
+/** Whether all is done. */
+export const isIdle = () => tasks.length === 0;
+
 /** Call `task(until)` in the frames to come, until it returns true; it should work until that time of performance.now().
     An urgent task is called before the others. */
 export function soon(task, isUrgent = false) {

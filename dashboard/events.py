@@ -69,8 +69,8 @@ def event(
 
 
 def _end(generation: Generation) -> dict[str, Any]:
-    """What is told of a generation that is over: the line under its answer, how it looks, and whether it could
-    go on."""
+    """What is told of a generation that is over: the line under its answer, how it looks, and whether it
+    could go on."""
     return {
         "note": wording.note(generation),
         "look": wording.look(generation),

@@ -19,6 +19,7 @@ from inference.models import Chat, Generation
 
 from . import conversation, events
 from .places import places
+from .together import Together
 
 KEEPALIVE_S = 2.0
 
@@ -50,10 +51,11 @@ async def follow(generation: Generation, user: User, after: int) -> AsyncGenerat
     loop = asyncio.get_running_loop()
     async with hub().follow(generation.id.hex, after) as follower:
         yield events.RETRY
+        together = Together(follower)
         told_of_absence, is_known, has_caught_up = False, after > 0, False
         deadline = loop.time()  # the first looks are at the log alone
         while True:
-            found = await follower.next(deadline)
+            found = await together.next(deadline)
             if found is not None:
                 seq, event = found
                 if has_caught_up:

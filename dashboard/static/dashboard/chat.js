@@ -2,10 +2,11 @@
 
 import { put } from "./thread.js"; // first: it remembers the page as it came
 import { Answer } from "./answer.js";
-import { Markdown } from "./markdown.js";
+import { copyCode } from "./clipboard.js";
+import { drawAll } from "./painter.js";
 import { post } from "./post.js";
 import { Follower } from "./scroll.js";
-import { keep, keepAll, sourceOf } from "./source.js";
+import { keep, keepAll } from "./source.js";
 import { Turns } from "./turns.js";
 
 const $ = (id) => document.getElementById(id);
@@ -108,9 +109,7 @@ $("show-chats").addEventListener("click", (event) => {
 /** Draw what is new, and follow what is on its way. */
 function look() {
   keepAll(messages);
-  for (const element of messages.querySelectorAll(".message--assistant:not([data-events]) .text:not(.markdown)")) {
-    new Markdown(element).show(sourceOf(element.closest(".message")));
-  }
+  drawAll(messages, () => view.keep());
   follow();
   view.look();
 }
@@ -122,5 +121,6 @@ document.addEventListener("chat:gone", ({ detail }) => {
 });
 
 new Turns(messages, text, { complain, isBusy: () => answer !== null, stop: () => stop.click(), toEnd: () => view.toEnd() });
+copyCode(messages);
 look();
 view.toEnd();

@@ -55,9 +55,8 @@ SEED = _("The seed is a whole number from 0 to 4,294,967,294.")
 class NumberField(forms.FloatField):
     """Takes a comma for the point, as many people write it."""
 
-    def to_python(self, value: Any) -> float | None:
-        found: float | None = super().to_python(value.replace(",", ".") if isinstance(value, str) else value)
-        return found
+    def to_python(self, value: Any) -> Any:
+        return super().to_python(value.replace(",", ".") if isinstance(value, str) else value)
 
 
 class ChatSettingsForm(forms.Form):
@@ -86,6 +85,11 @@ class ChatSettingsForm(forms.Form):
     def of(cls, chat: Chat | None) -> ChatSettingsForm:
         """What a chat has; of None, what a new one has."""
         return cls({name: getattr(chat, name) for name in cls.base_fields} if chat else {})
+
+    @property
+    def is_set(self) -> bool:
+        """Whether anything is not the server's default."""
+        return any(value not in (None, "") for value in self.data.values())
 
     def clean_system_prompt(self) -> str:
         text: str = self.cleaned_data["system_prompt"].replace("\r\n", "\n")

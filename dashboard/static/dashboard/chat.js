@@ -45,8 +45,9 @@ form.addEventListener("submit", async (event) => {
   complain("");
   refresh();
   try {
-    const reply = await post(form.action, { text: text.value }, "The server can't be reached. Your text is still here; try again.");
+    const reply = await post(form.action, Object.fromEntries(new FormData(form)), "The server can't be reached. Your text is still here; try again.");
     text.value = "";
+    text.dispatchEvent(new Event("input")); // its draft goes
     if (reply.url) return location.assign(reply.url);
     messages.append(ours(reply.html));
     first(document.querySelector("#chat-list [aria-current]")?.parentElement);

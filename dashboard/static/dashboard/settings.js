@@ -40,7 +40,10 @@ function complain(message, wrong) {
   error.textContent = message;
   error.hidden = !message;
   for (const field of fields) field.setAttribute("aria-invalid", String(field.name in wrong));
-  fields.find(({ name }) => name in wrong)?.focus();
+  const first = fields.find(({ name }) => name in wrong);
+  if (first) first.after(error);
+  else form.lastElementChild.before(error);
+  first?.focus();
 }
 
 form.addEventListener("submit", async (event) => {

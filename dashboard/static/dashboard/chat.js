@@ -8,6 +8,7 @@ import { post } from "./post.js";
 import { Follower } from "./scroll.js";
 import { keep, keepAll } from "./source.js";
 import { Turns } from "./turns.js";
+import { gettext } from "./words.js";
 
 const $ = (id) => document.getElementById(id);
 const [form, text, send, stop, messages, error] = ["composer", "text", "send", "stop", "messages", "error"].map($);
@@ -65,9 +66,10 @@ form.addEventListener("submit", async (event) => {
   try {
     const fields = Object.fromEntries(new FormData(form));
     const after = [...messages.querySelectorAll(".message")].at(-1)?.dataset.message ?? ""; // what is answered is what is read
-    const reply = await post(form.action, { ...fields, after }, "The server can't be reached. Your text is still here; try again.");
+    const unreachable = gettext("The server can't be reached. Your text is still here; try again.");
+    const reply = await post(form.action, { ...fields, after }, unreachable);
     text.value = "";
-    text.dispatchEvent(new Event("input"));
+    text.dispatchEvent(new Event("input")); // its draft goes
     if (reply.url) return location.assign(reply.url);
     put(reply.after, reply.html);
     first(document.querySelector("#chat-list [aria-current]")?.parentElement);

@@ -10,7 +10,7 @@ from typing import Any
 from inference.messages import Event, Failed, Finished, Preempted, Resumed, Started, Token
 from inference.models import Generation
 
-from . import wording
+from . import conversation, wording
 
 KEEPALIVE = b": keepalive\n\n"
 CAUGHT_UP = b"event: now\ndata: {}\n\n"  # what came before is past
@@ -30,9 +30,15 @@ def number(generation: str, id: bytes) -> int:
     return int(found[1]) if found else 0
 
 
-def event(generation: str, seq: int, event: Event, parked_since: float | None = None) -> bytes:
-    """One event of the generation with this id; b"" for a token that shows no text. `parked_since` is of the
-    epoch."""
+def event(
+    generation: str,
+    seq: int,
+    event: Event,
+    parked_since: float | None = None,
+    max_tokens: int | None = None,
+) -> bytes:
+    """One event of the generation with this id, which may write `max_tokens`; b"" for a token that shows no
+    text. `parked_since` is of the epoch."""
     match event:
         case Token(text=""):
             return b""
@@ -52,6 +58,7 @@ def event(generation: str, seq: int, event: Event, parked_since: float | None = 
                 state=Generation.State.FINISHED,
                 finish_reason=REASONS.get(event.stop_type, ""),
                 completion_tokens=event.completion_tokens,
+                max_tokens=max_tokens,
             )
             data = {"text": event.text, **_end(ended)}
         case Failed():
@@ -62,8 +69,13 @@ def event(generation: str, seq: int, event: Event, parked_since: float | None = 
 
 
 def _end(generation: Generation) -> dict[str, Any]:
-    """What is told of a generation that is over: the line under its answer, and how it looks."""
-    return {"note": wording.note(generation), "look": wording.look(generation)}
+    """What is told of a generation that is over: the line under its answer, how it looks, and whether it
+    could go on."""
+    return {
+        "note": wording.note(generation),
+        "look": wording.look(generation),
+        "unfinished": conversation.is_unfinished(generation),
+    }
 
 
 def of_row(generation: Generation) -> bytes:

@@ -15,10 +15,11 @@ from inference.broker import occupancy
 from inference.broker.connect import AWAY
 from inference.broker.hub import hub
 from inference.messages import TERMINAL, Preempted
-from inference.models import Generation
+from inference.models import Chat, Generation
 
 from . import conversation, events
 from .places import places
+from .together import Together
 
 KEEPALIVE_S = 2.0
 
@@ -26,7 +27,8 @@ KEEPALIVE_S = 2.0
 @database_sync_to_async  # type: ignore[untyped-decorator]
 def find(pk: UUID, user: User) -> Generation | None:
     """A generation of this person's chats."""
-    return Generation.objects.select_related("message").filter(pk=pk, message__chat__user=user).first()
+    theirs = Generation.objects.filter(message__chat__in=Chat.objects.of(user))
+    return theirs.select_related("message").filter(pk=pk).first()
 
 
 @database_sync_to_async  # type: ignore[untyped-decorator]
@@ -49,17 +51,18 @@ async def follow(generation: Generation, user: User, after: int) -> AsyncGenerat
     loop = asyncio.get_running_loop()
     async with hub().follow(generation.id.hex, after) as follower:
         yield events.RETRY
+        together = Together(follower)
         told_of_absence, is_known, has_caught_up = False, after > 0, False
         deadline = loop.time()  # the first looks are at the log alone
         while True:
-            found = await follower.next(deadline)
+            found = await together.next(deadline)
             if found is not None:
                 seq, event = found
                 if has_caught_up:
                     deadline = loop.time() + KEEPALIVE_S
                 told_of_absence, is_known = False, True
                 since = await _parked_since(generation) if isinstance(event, Preempted) else None
-                if raw := events.event(generation.id.hex, seq, event, since):
+                if raw := events.event(generation.id.hex, seq, event, since, generation.max_tokens):
                     yield raw
                 if isinstance(event, TERMINAL):
                     return

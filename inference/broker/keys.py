@@ -32,6 +32,11 @@ def stream(job: str) -> str:
     return f"{PREFIX}stream:{job}"
 
 
+def title(generation: str) -> str:
+    """String; the chat that this generation makes a title for."""
+    return f"{PREFIX}title:{generation}"
+
+
 def snapshot(worker: str) -> str:
     """String; there as long as the worker lives."""
     return f"{PREFIX}worker:{worker}"

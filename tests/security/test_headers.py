@@ -75,7 +75,7 @@ def test_error_pages_say_it_too(staff: Client, monkeypatch: pytest.MonkeyPatch) 
 def test_pages_of_ours_trust_one_sanitiser_alone(staff: Client) -> None:
     policy = directives(staff.get("/").headers["Content-Security-Policy"])
     assert policy["require-trusted-types-for"] == ["'script'"]
-    assert policy["trusted-types"] == ["dompurify", "offline"]
+    assert policy["trusted-types"] == ["dompurify", "highlighter", "offline"]
 
 
 @pytest.mark.parametrize("path", ["/health", "/v1/models", "/v1/nothing", "/slots/0/", "/openapi.json"])

@@ -1,7 +1,7 @@
 /** One answer on its way: its event stream in, its text and its state out. */
 
 import { latest } from "./feed.js";
-import { Markdown } from "./markdown.js";
+import { Painter } from "./painter.js";
 import { StateLine } from "./state_line.js";
 import { detail, line, parked, resumed } from "./states.js";
 
@@ -19,9 +19,9 @@ export class Answer {
     this.stopUrl = element.dataset.stop;
     this.painted = painted;
     this.over = over;
-    this.text = "";
-    this.view = new Markdown(element.querySelector(".text"));
-    this.frame = 0;
+    this.text = element.querySelector(".text").textContent; // of an answer that goes on: what was there before
+    this.view = new Painter(element.querySelector(".text"), painted);
+    if (this.text) this.view.show(this.text);
     this.line = new StateLine(element, painted);
     this.state = { name: "waiting", words: line("waiting"), since: null };
     this.isPast = true; // what is told has been so, and something else may be by now
@@ -95,6 +95,7 @@ export class Answer {
       case "finished":
       case "failed":
         this.write(data.text ?? "");
+        this.element.toggleAttribute("data-unfinished", Boolean(data.unfinished));
         return this.end(data.look, data.note);
     }
   }
@@ -103,14 +104,7 @@ export class Answer {
     if (!text) return;
     if (!["writing", "resumed"].includes(this.state.name)) this.become("writing");
     this.text += text;
-    this.frame ||= requestAnimationFrame(() => this.paint());
-  }
-
-  /** However fast tokens come, the page is touched once a frame. */
-  paint() {
-    this.frame = 0;
     this.view.show(this.text);
-    this.painted();
   }
 
   /** A new state, with the time since which it is counted. */
@@ -177,7 +171,7 @@ export class Answer {
 
   end(state, note) {
     this.leave();
-    this.paint();
+    this.view.finish(this.text);
     this.line.end(state, note);
     this.over();
   }
@@ -187,7 +181,6 @@ export class Answer {
     this.hears.abort();
     this.source.close();
     for (const timer of [this.again, this.going, this.hiding]) clearTimeout(timer);
-    cancelAnimationFrame(this.frame);
     this.tell(null);
   }
 }

@@ -30,10 +30,10 @@ const isEdited = (element) => "editing" in element.dataset || element.querySelec
 /** Whether `there` shows what `wanted` says. */
 function stays(there, wanted, markup) {
   if (there === wanted || seen.get(there) === markup || isEdited(there)) return true;
-  const { generation, state, events } = there.dataset;
+  const { generation, state, versions, events } = there.dataset;
   if (!generation || generation !== wanted.dataset.generation) return false;
   if (events) return true; // its end comes by its stream
-  if (state !== wanted.dataset.state) return false;
+  if (state !== wanted.dataset.state || versions !== wanted.dataset.versions) return false;
   seen.set(there, markup); // it has ended here
   return true;
 }

@@ -68,6 +68,7 @@ function show(wanted) {
 export function put(after, html) {
   const all = [...messages.children];
   const last = after === null ? -1 : all.findIndex(({ id }) => id === `message-${after}`);
+  if (after !== null && last < 0) return refresh(); // this page is out of date
   show([...all.slice(0, last + 1), ...ours(html).children]);
 }
 

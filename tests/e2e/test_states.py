@@ -73,7 +73,7 @@ class Reader:
         self.feed.tell({self.tale.chat: {"generation": self.tale.generation, "state": state, **more}})
 
     def sees(self, *words: str, badge: str = "", title: str = "") -> None:
-        """Words after words in the line, the word in the list of chats, and the tab's title before the chat's."""
+        """Words after words in the line, the word in the list, and what the tab's title begins with."""
         expect(self.line).to_have_text(re.compile(".*".join(map(re.escape, words))))
         expect(self.in_list).to_have_text(re.compile(rf"Boats\s*{badge}$"))
         expect(self.page).to_have_title(f"{title}Boats · Berth")

@@ -15,12 +15,13 @@ from inference.broker import control
 from inference.broker.connect import AWAY
 from inference.http import Header, StreamConsumer
 from inference.models import Generation
-from inference.revocation import Grant, Revoked, as_long_as
+from inference.revocation import Revoked, as_long_as, of_session
 from inference.wire.errors import RequestError
 
 from . import events, live, stream
 
 GROUP = "occupancy"
+SIGNED_OUT = 4401  # its session has ended; the browser comes again, perhaps with another
 NOT_STAFF = 4403
 NO_REDIS = 1011
 AT_LEAST_S = 0.25  # between two updates
@@ -39,10 +40,11 @@ class GenerationEvents(StreamConsumer):
         if generation is None:
             raise RequestError(404, "", "There is no such generation among your chats.")
         try:
-            async with as_long_as(Grant("user", user.pk)):
+            async with as_long_as(of_session(self.scope)):
                 await self._follow(generation, user)
-        except Revoked:
-            await control.cancel(generation.id.hex)  # nobody may read it any more
+        except Revoked as revoked:
+            if not revoked.signed_out:
+                await control.cancel(generation.id.hex)  # nobody may read it any more
             raise
 
     async def _follow(self, generation: Generation, user: User) -> None:
@@ -78,7 +80,7 @@ class Monitor(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
         self.news = asyncio.Event()
         self.past = live.Past()
         await self.channel_layer.group_add(GROUP, self.channel_name)
-        self.feed = asyncio.create_task(self._feed(Grant("staff", user.pk)))
+        self.feed = asyncio.create_task(self._feed())
 
     async def receive_json(self, content: Any, **_: Any) -> None:
         if hasattr(self, "feed") and isinstance(content, dict):
@@ -88,12 +90,12 @@ class Monitor(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
     async def occupancy_update(self, message: dict[str, Any]) -> None:
         self.news.set()
 
-    async def _feed(self, grant: Grant) -> None:
+    async def _feed(self) -> None:
         try:
-            async with as_long_as(grant):
+            async with as_long_as(of_session(self.scope, "staff")):
                 await self._tell()
-        except Revoked:
-            await self.close(NOT_STAFF)
+        except Revoked as revoked:
+            await self.close(SIGNED_OUT if revoked.signed_out else NOT_STAFF)
         except AWAY:
             await self.close(NO_REDIS)  # the browser comes again
 

@@ -3,3 +3,6 @@ from django.apps import AppConfig
 
 class InferenceConfig(AppConfig):
     name = "inference"
+
+    def ready(self) -> None:
+        from . import shut_out  # noqa: F401 - it listens to what happens to rows

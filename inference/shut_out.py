@@ -1,5 +1,5 @@
-"""Rows that say who may be served have changed: streams are looked at now, and answers that nobody may read any
-more are cancelled.
+"""Rows that say who may be served have changed: streams are looked at now, and answers that nobody may read
+any more are cancelled.
 
 It only makes things quicker for streams, which `revocation` ends by itself. An answer of a chat that nobody
 reads just then has no stream: it is cancelled here, where its person is deactivated or deleted.

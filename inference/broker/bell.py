@@ -20,7 +20,9 @@ def ring() -> None:
     try:
         sync_client().publish(BELL, "")
     except AWAY as error:
-        logger.warning("Nobody was told that somebody is shut out, and all will see it by themselves: %s", error)
+        logger.warning(
+            "Nobody was told that somebody is shut out, and all will see it by themselves: %s", error
+        )
 
 
 async def rings() -> AsyncIterator[None]:

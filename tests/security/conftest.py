@@ -1,9 +1,13 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client as Browser
 
+from inference.broker.connect import sync_client
+from inference.broker.keys import CONTROL
 from inference.models import Chat, Generation
 from tests.api.conftest import empty_redis, options  # noqa: F401
 
@@ -36,6 +40,12 @@ def chat(ada: User) -> Chat:
 def generation(chat: Chat) -> Generation:
     """Ada's, on its way."""
     return Generation.objects.create(message=chat.add("assistant"), user=chat.user)
+
+
+def cancelled() -> list[str]:
+    """The ids of the generations that workers were told to cancel."""
+    commands: Any = sync_client().xrange(CONTROL)
+    return [fields[b"id"].decode() for _, fields in commands if fields[b"kind"] == b"cancel"]
 
 
 def cookie_of(user: User) -> str:

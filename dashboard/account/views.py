@@ -30,6 +30,10 @@ READ_OR_SEND = require_http_methods(["GET", "HEAD", "POST"])
 
 def answer(request: HttpRequest, template: str, form: Bounded, **context: Any) -> HttpResponse:
     """A page with a form: 200 when it is new, 400 when it was not right, 429 when it came too often."""
+    for name in form.errors:
+        if name in form.fields:  # the first that must be put right
+            form.fields[name].widget.attrs["autofocus"] = True
+            break
     status = 429 if form.wait else 400 if form.errors else 200
     reply = render(request, template, {"section": "account", "form": form, **context}, status=status)
     if form.wait:

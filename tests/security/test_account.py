@@ -206,6 +206,7 @@ def everything(ada, grace, chat: Chat, generation) -> Chat:
     """Something of each kind of ada's, and something of grace's."""
     ApiKey.objects.create_key("laptop", ada)
     ApiKey.objects.create_key("hers", grace)
+    assert chat.leaf
     Share.objects.create(chat=chat, leaf=chat.leaf)
     Chat.objects.create(user=grace, title="hers").add("user", "nobody but grace may read this")
     return chat

@@ -95,7 +95,7 @@ def with_mail(settings, transactional_db) -> None:
 
 
 def ask(address: str, **more: Any):
-    reply = Browser().post(RESET, {"email": address}, **more)
+    reply: Any = Browser().post(RESET, {"email": address}, **more)
     reset.mailer.submit(int).result()  # what was to be sent has been
     return reply
 

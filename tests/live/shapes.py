@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 N = 60_000
-SENTENCE = "The *old* boat had **two** sails, `rope` and a [map](https://example.org/map) of the quiet harbour. "
+SENTENCE = (
+    "The *old* boat had **two** sails, `rope` and a [map](https://example.org/map) of the quiet harbour. "
+)
 PARAGRAPH = SENTENCE * 4
 LINE = "    total_{0} = sum(value * {0} for value in range(1, {0} + 7))  # of line {0}\n"
 

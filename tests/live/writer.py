@@ -32,7 +32,9 @@ def answer(stack: Stack, text: str, seconds: float, **more: Any) -> Iterator[str
     command = [sys.executable, "manage.py", "shell", "--no-imports", "-c", COMMAND]
     order = json.dumps({"user": "grace", "text": text, "seconds": seconds, **more})
     pipe = subprocess.PIPE
-    with subprocess.Popen(command, cwd=ROOT, env=stack.environ(), stdin=pipe, stdout=pipe, text=True) as process:
+    with subprocess.Popen(
+        command, cwd=ROOT, env=stack.environ(), stdin=pipe, stdout=pipe, text=True
+    ) as process:
         assert process.stdin is not None and process.stdout is not None
         process.stdin.write(order + "\n")
         process.stdin.flush()

@@ -169,6 +169,12 @@ class Follower:
         seq, event = self._queue.popleft()
         return seq, decode_event(event)
 
+    def begin_again(self) -> None:
+        """Its events come anew, from number 1 on."""
+        self._expected, self._heard, self._unread = 1, 0, True
+        self._queue.clear()
+        self._wake()
+
     def push(self, last: int, events: Sequence[log.Encoded]) -> None:
         """Take events that have come together; `last` is the number of the last one."""
         known = self._expected - 1 - (last - len(events))  # how many of them came before

@@ -17,6 +17,7 @@ from .connect import async_client, entries, sync_client
 from .keys import event_log, stream
 
 KEEP_S = Options.from_env().log_lifetime  # a log that nobody has written down yet
+RENEW_EVERY_S = KEEP_S / 4  # while its generation is not over
 KEEP_RECORDED_S = min(600, KEEP_S)  # one whose generation is in the database: for readers that are late
 
 Encoded = list[Any]  # an event as messages.encode_event writes it

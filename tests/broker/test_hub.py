@@ -12,6 +12,7 @@ from inference.broker.connect import async_client
 from inference.broker.control import Command, ControlReader
 from inference.broker.hub import Crowded, Follower, hub
 from inference.broker.keys import event_log
+from inference.broker.lease import Lease
 from inference.broker.publisher import Publisher
 from inference.messages import Event, Failed, Token
 from inference.tasks import end
@@ -145,6 +146,19 @@ async def test_a_log_is_kept_for_a_day_until_its_generation_is_written_down():
     await publisher.publish(numbered(id, told("a"))[:2])
     await publisher.publish([(id, 3, END)])
     assert log.KEEP_RECORDED_S < await async_client().ttl(event_log(id)) <= log.KEEP_S
+
+
+async def test_a_log_is_kept_for_as_long_as_its_generation_is_not_over():
+    id, publisher = new_id(), Publisher("w1", await Lease.acquire(new_id()))
+    events = numbered(id, told("a"))
+    await publisher.publish(events[:2])
+    await async_client().expire(event_log(id), 9)
+    await publisher.keep()
+    assert await async_client().ttl(event_log(id)) > 9
+    await publisher.publish(events[2:])
+    await async_client().expire(event_log(id), 9)
+    await publisher.keep()
+    assert await async_client().ttl(event_log(id)) <= 9
 
 
 async def test_what_is_published_together_is_one_entry_of_the_log_and_one_message():

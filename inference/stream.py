@@ -31,7 +31,8 @@ from inference.wire.errors import RequestError
 from inference.wire.ids import Ids
 
 PARKED_EVERY = 2.0  # seconds between two keepalives of a parked stream, whatever the ping interval
-LOOK_EVERY = 2.0  # seconds of silence after which the log and the workers are looked at
+LOOK_EVERY = 2.0  # seconds of silence after which the workers are looked at
+NEAR = 0.5  # seconds: what a client is to hear so soon comes before a look, which can take time
 DEAD_AFTER = 60.0  # seconds without any live worker: one that died loads its model again first
 # Seconds in which a generation is neither in the queue nor at a live worker: then it is asked for again, and
 # where that cannot be, it is given up.
@@ -56,6 +57,7 @@ class Progress:
         self._follower = follower
         self._look_every = look_every
         self._dead_after = dead_after
+        self._heard_at = asyncio.get_running_loop().time()
         self._dead_since: float | None = None
         self._lost_since: float | None = None
         self._before_park = "queued"
@@ -67,12 +69,16 @@ class Progress:
         Raises RequestError (503) when no worker has lived for some time, or none has the generation.
         """
         loop = asyncio.get_running_loop()
-        found = await self._follower.next(min(deadline, loop.time() + self._look_every))
+        look_at = self._heard_at + self._look_every
+        found = await self._follower.next(deadline if deadline < look_at + NEAR else look_at)
         if found is not None:
+            self._heard_at = loop.time()
             self._dead_since = self._lost_since = None
             self._note(found[1])
             return found[1]
-        await self._look()
+        if loop.time() < deadline:
+            self._heard_at = loop.time()
+            await self._look()
         return None
 
     def ready(self) -> Event | None:

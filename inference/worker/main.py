@@ -15,7 +15,7 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any
 
-from inference.broker import connect, control, occupancy
+from inference.broker import connect, control, log, occupancy
 from inference.broker.connect import patiently
 from inference.broker.control import Command, ControlReader
 from inference.broker.jobs import Claimed, JobReader
@@ -147,6 +147,7 @@ class Worker:
             asyncio.create_task(forever())
             for forever in (
                 self._keep_lease,
+                self._keep_logs,
                 self._claim_jobs,
                 self._take_jobs,
                 self._obey,
@@ -329,6 +330,11 @@ class Worker:
             if not await self._lease.renew():
                 await self._publisher.restore()
             await asyncio.sleep(RENEW_EVERY_S)
+
+    async def _keep_logs(self) -> None:
+        while True:
+            await asyncio.sleep(log.RENEW_EVERY_S)
+            await self._publisher.keep()
 
     async def _claim_jobs(self) -> None:
         """Go on with what workers that are gone have left."""

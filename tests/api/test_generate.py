@@ -8,7 +8,7 @@ import pytest
 
 from inference import stream
 from inference.broker.connect import async_client
-from inference.broker.keys import CONTROL, JOBS, snapshot
+from inference.broker.keys import CONTROL, snapshot
 from inference.consumers import ChatCompletions, Completion
 from inference.messages import (
     Accepted,
@@ -316,17 +316,6 @@ async def test_when_all_workers_have_died_the_stream_fails(events):
     assert "The worker died" in error["message"]
     assert client.status == (200 if events else 503)
     await worker.is_told_to_cancel(job)
-
-
-async def test_a_request_that_redis_has_lost_fails(monkeypatch):
-    monkeypatch.setattr(stream, "LOST_AFTER", 0.05)
-    async with working():
-        client = Client("POST", "/completion", PLAIN, completion(look_every=0.02))
-        while not await async_client().delete(JOBS):
-            pass
-        await client.ends()
-    assert client.status == 503
-    assert "lost when Redis was restarted" in client.json["error"]["message"]
 
 
 async def test_a_request_that_is_in_the_queue_still_is_not_lost(monkeypatch):

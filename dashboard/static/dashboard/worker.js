@@ -4,7 +4,9 @@ import { button, mayAct, more, priorityName } from "./actions.js";
 import { el, fill, table } from "./element.js";
 import { wish } from "./headline.js";
 import { chatOf, nameOf } from "./names.js";
+import { percent } from "./percent.js";
 import { bytes, duration } from "./time.js";
+import { fill as words, gettext } from "./words.js";
 
 const COLOURS = 8;
 const WORDS = { prefill: "reading", decode: "writing" };
@@ -12,7 +14,6 @@ const number = new Intl.NumberFormat();
 
 const swatch = (slot) => el("span", { className: "swatch", data: slot === "other" ? { slot } : slot < 0 ? {} : { slot: slot % COLOURS } });
 const where = (slot) => el("span", {}, swatch(slot), slot < 0 ? "–" : String(slot));
-const share = (cells, pool) => (pool.cells ? `${Math.round((100 * cells) / pool.cells)} %` : "–");
 
 /** What a slot's chat is doing; a prompt with how far it is. */
 function doing(slot) {
@@ -20,7 +21,7 @@ function doing(slot) {
   const shown = el("span", { className: "state-word" }, WORDS[state] ?? state);
   if (slot.state !== "prefill" || !slot.n_prompt_tokens) return shown;
   const bar = el("progress", { max: slot.n_prompt_tokens, value: slot.n_prompt_processed, aria: { label: "of the prompt" } });
-  return el("span", { className: "reading" }, shown, bar, ` ${Math.floor((100 * slot.n_prompt_processed) / slot.n_prompt_tokens)} %`);
+  return el("span", { className: "reading" }, shown, bar, ` ${percent(slot.n_prompt_processed, slot.n_prompt_tokens)}`);
 }
 
 /** Whose it is, with its priority where that is not the usual one. */
@@ -33,6 +34,14 @@ function owner(one) {
 
 /** How a parked chat is kept. */
 const kept = (one) => (one.method === "swap" ? `swap, ${bytes(one.bytes)}` : `recompute, ${number.format(one.tokens)} tokens`);
+
+/** What of the chats is in host RAM; "" when nothing is. */
+function inRam({ preempt_ram_bytes: parked, preempt_ram_kept_bytes: kept }) {
+  const said = [];
+  if (parked) said.push(words(gettext("Host RAM: %(n)s of parked chats."), { n: bytes(parked) }));
+  if (kept) said.push(words(gettext("Host RAM: %(n)s kept of earlier parks, so that the next copies less."), { n: bytes(kept) }));
+  return said.join(" ");
+}
 
 /** Whose turn is next, and what it waits for. */
 function nextOf(head) {
@@ -61,9 +70,10 @@ export class Worker {
     this.state = el("span", { className: "state-word", hidden: true });
     this.acts = el("div", { className: "panel-acts" });
     this.used = el("span");
-    this.free = el("span");
+    this.full = el("span");
     this.bar = el("div", { className: "pool-bar", aria: { role: "img" } });
     this.legend = el("ul", { className: "legend" });
+    this.ram = el("p", { className: "ram" });
     this.slots = table("Slots", [["Slot"], ["State"], ["Chat", "owner"], ["Cells", "number"], ["Share", "number minor"], ["Tokens/s", "number minor"], ["Parks", "number minor"], ["", "action"]]);
     this.parked = table("Parked, in order of return", [["Chat", "owner"], ["Kept by", "minor"], ["Cells", "number minor"], ["Waiting", "number"], ["", "action"]]);
     this.held = table("Held by an operator", [["Chat", "owner"], ["Kept by", "minor"], ["Cells", "number minor"], ["Held for", "number"], ["", "action"]]);
@@ -76,7 +86,7 @@ export class Worker {
     this.element = el(
       "section", { className: "panel" },
       el("div", { className: "panel-head" }, this.name, this.state, this.about, this.acts),
-      el("div", { className: "pool" }, el("div", { className: "pool-line" }, this.used, this.free), this.bar, this.legend),
+      el("div", { className: "pool" }, el("div", { className: "pool-line" }, this.used, this.full), this.bar, this.legend, this.ram),
       part("slots", "Slots", this.slots.element).element,
       this.heldPart,
       el("div", { className: "columns" }, part("parked", "Parked, in order of return", this.next, this.parked.element, this.notParked).element, this.queuePart.element),
@@ -93,12 +103,14 @@ export class Worker {
     this.state.hidden = state === "ready";
     this.about.textContent = `worker ${worker} · ${device} · context ${number.format(n_ctx_seq)} · ${slots.length} slots`;
     this.used.textContent = `Pool: ${number.format(pool.used)} of ${number.format(pool.cells)} cells`;
-    this.free.textContent = `${pool.cells ? Math.floor((100 * pool.used) / pool.cells) : 0} % full`;
+    this.full.textContent = `${percent(pool.used, pool.cells)} full`;
+    this.ram.textContent = inRam(snapshot.counters);
+    this.ram.hidden = !this.ram.textContent;
     this.paintPool(pool, slots);
     this.paintActs(state, worker, others);
     fill(this.slots, slots.map((slot) => ({
       state: slot.state,
-      cells: [where(slot.id), doing(slot), owner(slot), number.format(slot.cells), slot.cells ? share(slot.cells, pool) : "–",
+      cells: [where(slot.id), doing(slot), owner(slot), number.format(slot.cells), slot.cells ? percent(slot.cells, pool.cells) : "–",
         slot.state === "decode" ? slot.tokens_per_second.toFixed(1) : "–", slot.generation ? slot.parks : "–",
         ["idle", "parked"].includes(slot.state) ? "" : this.acting(slot, ["decode", "prefill"].includes(slot.state) ? "park" : "")],
     })));
@@ -108,7 +120,7 @@ export class Worker {
   paintPool(pool, slots) {
     const parts = slots.map((slot) => [slot.id, slot.cells, nameOf(slot)]);
     const held = slots.reduce((sum, slot) => sum + slot.cells, 0);
-    parts.push(["other", Math.max(0, pool.used - held), "kept parts"]);
+    parts.push(["other", Math.max(0, pool.used - held), gettext("cached prefixes")]);
     const scale = Math.max(pool.cells, held, 1); // a shared cell counts for each of its holders
     while (this.bar.children.length < parts.length) this.bar.append(el("span"));
     while (this.bar.children.length > parts.length) this.bar.lastChild.remove();
@@ -119,7 +131,7 @@ export class Worker {
     });
     const words = slots.filter((slot) => slot.cells).map((slot) => `slot ${slot.id} holds ${slot.cells}${slot.owner ? ` for ${slot.owner}` : ""}`);
     this.bar.setAttribute("aria-label", `${pool.used} of ${pool.cells} cells in use${words.length ? ": " + words.join(", ") : ""}`);
-    const items = parts.filter(([, cells]) => cells).map(([slot, cells, whose]) => el("li", {}, swatch(slot), `${whose} ${share(cells, pool)}`));
+    const items = parts.filter(([, cells]) => cells).map(([slot, cells, whose]) => el("li", {}, swatch(slot), `${whose} ${percent(cells, pool.cells)}`));
     if (items.length !== this.legend.children.length || items.some((item, i) => !item.isEqualNode(this.legend.children[i]))) this.legend.replaceChildren(...items);
   }
 

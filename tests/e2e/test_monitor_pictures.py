@@ -104,7 +104,9 @@ def test_each_slot_tells_its_state_whose_chat_it_is_and_what_it_holds(feed: Feed
 
 
 def test_a_share_is_the_same_wherever_it_stands(feed: Feed):
-    feed.show(picture(pool={"cells": 512, "used": 409}, slots=[slot(0, "decode", "ada", cells=409)]))  # 79.9 %
+    feed.show(
+        picture(pool={"cells": 512, "used": 409}, slots=[slot(0, "decode", "ada", cells=409)])
+    )  # 79.9 %
     expect(feed.page.locator(".pool-line")).to_contain_text("80 % full")
     expect(feed.page.locator(".legend li")).to_have_text(["ada 80 %"])
     expect(feed.page.get_by_role("table", name="Slots").locator("tbody tr")).to_contain_text("80 %")

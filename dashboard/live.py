@@ -68,8 +68,9 @@ class Past:
             self._span, self._is_new, self._after, self._entries = span, True, 0.0, {}
 
     async def news(self) -> str:
-        """{"past": {"span", "whole", "lanes"[, "seen"][, "step", "length", "now", "points"]}} as JSON; "" without
-        news. `seen`, of what is whole: when each worker was heard of last.
+        """{"past": {"span", "whole", "lanes"[, "seen"][, "step", "length", "now", "points"]}} as JSON.
+
+        "" without news. `seen`, of what is whole: when each worker was heard of last.
 
         Raises RedisError or OSError.
         """

@@ -46,8 +46,8 @@ _MERGED = "++++>>>++"  # added, or the greatest taken
 # incarnation of the worker ended then, and all that was in its slots.
 Change = list[Any]
 
-# KEYS: lanes, seen, then the rings. ARGV: the sample, the changes or "", then step and length of each ring; at
-# the end the time, and whether this is the first that an incarnation writes.
+# KEYS: lanes, seen, then the rings. ARGV: the sample, the changes or "", then step and length of each ring;
+# at the end the time, and whether this is the first that an incarnation writes.
 WRITE = Script(f"""
 local now = tonumber(redis.call('TIME')[1])
 local sample, merged = cjson.decode(ARGV[1]), '{_MERGED}'
@@ -82,9 +82,9 @@ end
 async def write(
     worker: str, sample: Sample, changes: Sequence[Change] = (), *, at: float = 0.0, begins: bool = False
 ) -> None:
-    """Add a worker's sample to its points, and the changes in its slots up to `at` to its lanes. What `begins`
-    ends the lanes of the worker's last incarnation where that was heard of last. Raises RedisError or OSError
-    while Redis is away."""
+    """Add a worker's sample to its points, and the changes in its slots up to `at` to its lanes. What
+    `begins` ends the lanes of the worker's last incarnation where that was heard of last. Raises RedisError
+    or OSError while Redis is away."""
     keys = [lanes(worker), seen(worker), *(ring(worker, span) for span in SPANS)]
     told = json.dumps(list(changes), separators=(",", ":")) if changes else ""
     steps = [part for resolution in SPANS.values() for part in resolution]
@@ -162,7 +162,7 @@ async def changes(after: Mapping[str, str]) -> Lanes:
 
 
 async def last_seen() -> dict[str, float]:
-    """When each worker that has lanes wrote last, in seconds since the epoch. Raises RedisError or OSError."""
+    """When each worker that has lanes wrote last, in seconds of the epoch. Raises RedisError or OSError."""
     client = async_client()
     names: Any = await client.smembers(WORKERS)
     workers = [name.decode() for name in names]

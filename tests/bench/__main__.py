@@ -22,7 +22,7 @@ from collections.abc import Callable
 from inference.options import Options
 from inference.serve.model_files import resolve
 
-from . import client, exactness, parking, servers
+from . import client, exactness, parking, servers, watching
 
 PROMPTS = [
     "Once upon a time there was a brave knight who",
@@ -85,6 +85,8 @@ def main() -> None:
         parking.report(str(resolve(Options.from_env())), args.threads, args.rounds)
     if args.only and "exactness" in args.only:
         exactness.report(str(resolve(Options.from_env())), args.threads)
+    if args.only and "watching" in args.only:
+        watching.report(str(resolve(Options.from_env())), args.threads, args.rounds)
     if args.only:
         measurements = [m for m in measurements if args.only in m[0]]
     if not measurements:

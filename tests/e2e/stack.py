@@ -103,7 +103,10 @@ class Stack:
             return False
 
     def _make_people(self) -> None:
-        code = MAKE_PEOPLE.format(people=PEOPLE, password=PASSWORD, onlooker=ONLOOKER)
+        self.shell(MAKE_PEOPLE.format(people=PEOPLE, password=PASSWORD, onlooker=ONLOOKER))
+
+    def shell(self, code: str) -> None:
+        """Run Django code on this stack's data."""
         command = [sys.executable, "manage.py", "shell", "--no-imports", "-c", code]
         subprocess.run(command, cwd=ROOT, check=True, env=self.environ())
 

@@ -115,13 +115,13 @@ def test_one_oversized_prompt_refuses_all_before_the_stream_opens(
     assert not any(slot["is_processing"] for slot in slots(stack))
 
 
-def test_a_client_that_leaves_frees_all_its_choices_in_every_state(stack: Stack) -> None:
+def test_a_client_that_leaves_frees_all_its_choices_in_every_state(endless: Stack) -> None:
     long = " ".join([FOX] * 25)
-    with Reply(stack.port, "/completion", body("/completion", [long] * 5, 200)) as reply:
+    with Reply(endless.port, "/completion", body("/completion", [long] * 5, -1)) as reply:
         reply.wait_for("data:")
         reply.wait_for(": preempted")
-    wait_until_idle(stack)
-    again = Reply(stack.port, "/completion", body("/completion", KNIGHT, 4)).read()
+    wait_until_idle(endless)
+    again = Reply(endless.port, "/completion", body("/completion", KNIGHT, 4)).read()
     assert again.objects[-1]["tokens_predicted"] == 4
 
 

@@ -240,7 +240,8 @@ def test_the_keys_are_listed_and_the_single_one_can_be_switched_off(sign_in: Sig
 
 
 def test_the_model_names_a_chat_after_its_first_answer(browser: Browser, tmp_path: Path):
-    stack = Stack(tmp_path, titles=True, **{"ctx-size": 1024, "parallel": 2, "temp": 0, "n-predict": 8})
+    stack = Stack(tmp_path, **{"ctx-size": 1024, "parallel": 2, "temp": 0, "n-predict": 8})
+    stack.flags.append("--chat-titles")
     question = "Tell me a long story about a brave knight and a dragon."
     stack.start()
     try:

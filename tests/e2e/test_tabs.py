@@ -1,4 +1,4 @@
-"""One person, several pages: they agree without a reload, and a page that lost its connection finds its way back."""
+"""One person, several pages: they agree without a reload, and one that was cut off finds its way back."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
+from inference.messages import Token
+
 from .stack import Stack
-from .tale import Tale
+from .tale import STOPPED, Tale
 from .test_chat import ENDLESS, answer, ask, state_line, wait_for_more_words, wait_for_words
 
 pytestmark = [pytest.mark.browser, pytest.mark.model]
@@ -28,18 +30,9 @@ def badge(page: Page, title: str):
     return in_list(page, title).locator(".chat-state")
 
 
-def send(page: Page, text: str) -> None:
-    """In a field that keeps what is in it."""
-    draft = page.get_by_label("Message", exact=True).input_value()
-    ask(page, text)
-    page.get_by_label("Message", exact=True).fill(draft)
-
-
 def test_what_is_done_on_one_device_is_seen_on_the_other_without_a_reload(sign_in, endless: Stack):
-    laptop, phone = (
-        sign_in("grace", endless),
-        sign_in("grace", endless, viewport={"width": 390, "height": 700}),
-    )
+    laptop = sign_in("grace", endless)
+    phone = sign_in("grace", endless, viewport={"width": 390, "height": 700})
     phone.get_by_role("button", name="Chats").click()
     ask(laptop, ENDLESS)
     expect(badge(phone, ENDLESS)).to_have_text(re.compile("reading|writing"))
@@ -110,15 +103,14 @@ def test_a_page_without_network_goes_on_once_it_is_back(sign_in, endless: Stack)
 def test_a_page_is_not_disturbed_where_nothing_has_changed(sign_in, endless: Stack):
     """What is selected, focused and open in a message stays, also when another message has come to be."""
     tale = Tale(endless)
+    tale.tell(Token(1, "Boats float."), STOPPED)
     page = sign_in("grace", endless)
     page.goto(tale.path)
     question = page.locator(".message--user")
     question.get_by_role("button", name="Edit").click()
     field = question.get_by_role("textbox")
     field.fill("Tell me of trains.")
-    page.evaluate(
-        "document.querySelectorAll('.message').forEach((message) => (message.dataset.kept = 'yes'))"
-    )
+    page.evaluate("for (const turn of document.querySelectorAll('.message')) turn.dataset.kept = ''")
     with page.expect_response("**" + tale.path):
         page.evaluate("document.dispatchEvent(new CustomEvent('chat:changed'))")
     expect(page.locator(".message[data-kept]")).to_have_count(2)

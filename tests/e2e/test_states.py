@@ -183,7 +183,9 @@ def test_a_page_that_is_out_of_sight_lets_go_of_its_stream_and_still_tells_in_it
     reader.sees("Writing", badge="writing")
     with page.expect_event("requestfailed", lambda request: "/events" in request.url):
         page.evaluate(SIGHT, True)
-        page.clock.fast_forward(11_000)
+        for _ in range(2):  # a feed that is silent for longer is taken for lost
+            reader.place("writing")
+            page.clock.fast_forward(5_500)
     reader.place("paused", cause="pressure", since=time.time(), turn=1)
     expect(page).to_have_title("Paused · Boats · Berth")
     tale.tell(Preempted(0, "pressure", 9, 99), Resumed(0, 1.0), Token(2, "float"))

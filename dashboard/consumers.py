@@ -5,15 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from contextlib import aclosing
-from io import BytesIO
 from typing import Any
 from urllib.parse import parse_qs
 
 from channels.generic.websocket import AsyncJsonWebsocketConsumer
 from django.contrib.auth.models import User
-from django.core.handlers.asgi import ASGIRequest
-from django.utils import translation
-from django.utils.translation import get_language_from_request
 
 from inference.broker import control, people
 from inference.broker.connect import AWAY
@@ -45,7 +41,6 @@ class GenerationEvents(StreamConsumer):
         generation = await stream.find(pk, user) if user.is_authenticated else None
         if generation is None:
             raise RequestError(404, "", "There is no such generation among your chats.")
-        self._speak()
         try:
             with speaking(self.scope):
                 async with as_long_as(Grant("user", user.pk)):
@@ -59,10 +54,6 @@ class GenerationEvents(StreamConsumer):
         async with aclosing(stream.follow(generation, user, after)) as chunks:
             async for chunk in chunks:
                 await self.send(chunk)
-
-    def _speak(self) -> None:
-        """Use the browser's language in this request's task, as Django's middleware does for pages."""
-        translation.activate(get_language_from_request(ASGIRequest(self.scope, BytesIO())))
 
     def _given(self) -> bytes:
         """The id in the URL, of a page that follows with a new EventSource: that sends no header at first."""

@@ -17,6 +17,7 @@ SUSPECTS = f"{PREFIX}suspects:"  # with a token: hash; what that incarnation tri
 ADMITTED = f"{PREFIX}admitted"  # sorted set: job -> the second at which its permit lapses
 PERMITS = f"{PREFIX}permits"  # hash: job -> how many generations, and whose
 IN_FLIGHT = f"{PREFIX}in-flight"  # hash: account -> its generations that are not over
+BELL = f"{PREFIX}bell"  # channel; heard by every web process
 
 WORKER_GROUP = "workers"
 RECORDER_GROUP = "recorders"
@@ -53,7 +54,7 @@ def lanes(worker: str) -> str:
 
 
 def attempts(digest: str) -> str:
-    """Number; how often somebody has tried to sign in of late."""
+    """Number; how often somebody has done something of late."""
     return f"{PREFIX}attempts:{digest}"
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from inference.messages import (
+from inference.messages import Event, (
     Failed,
     Finished,
     Preempted,
@@ -154,11 +154,12 @@ CAUSES = {
 
 def test_it_is_said_why_an_answer_is_paused_how_it_ended_and_what_to_do(page: Page, endless: Stack):
     feed, causes = PlayedFeed(page), dict(CAUSES)
-    for last, words in [
+    ends: list[tuple[Event, str]] = [
         (end("limit"), "Start a new chat to go on."),
         (Failed(500, "server_error", "the worker died"), "the worker died. Send your message again."),
         (end("eos"), "The answer is complete."),
-    ]:
+    ]
+    for last, words in ends:
         reader = Reader(page, Tale(endless), feed)
         reader.tale.tell(Started(0), Token(1, "Boats "))
         reader.sees("Writing", badge="writing")

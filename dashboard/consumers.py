@@ -86,15 +86,15 @@ class ChatFeed(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
         self.heard = asyncio.Event()
         self.group = people.group(user.pk)
         await self.channel_layer.group_add(self.group, self.channel_name)
-        self.telling = asyncio.create_task(self._tell_while(of_session(self.scope)))
+        self.telling = asyncio.create_task(self._tell_while_it_may())
 
     async def chats_changed(self, message: dict[str, Any]) -> None:
         self.feed.tell()
         self.heard.set()
 
-    async def _tell_while(self, grant: Grant) -> None:
+    async def _tell_while_it_may(self) -> None:
         try:
-            async with as_long_as(grant):
+            async with as_long_as(of_session(self.scope)):
                 await self._tell()
         except Revoked as revoked:
             await self.close(SIGNED_OUT if revoked.signed_out else NOT_SIGNED_IN)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.utils import timezone
@@ -161,7 +162,8 @@ def test_a_deleted_chat_is_gone_and_can_be_had_back(as_ada, ada, chat):
 
 def test_deleting_a_chat_stops_its_answer(as_ada, chat, generation):
     assert as_ada.post(f"/chats/{chat.pk}/delete").status_code == 200
-    [(_, command)] = sync_client().xrange(CONTROL)  # type: ignore[misc]
+    found: Any = sync_client().xrange(CONTROL)
+    [(_, command)] = found
     assert (command[b"kind"], command[b"id"]) == (b"cancel", generation.id.hex.encode())
 
 
@@ -204,5 +206,6 @@ def test_however_many_are_due_they_go_in_small_transactions(ada):
 def test_the_persons_other_pages_are_told(what, fields, client, transactional_db, ada, chat):
     client.force_login(ada)
     client.post(f"/chats/{chat.pk}/{what}", fields)
-    [(_, told)] = sync_client().xrange(changes(ada.pk))  # type: ignore[misc]
+    found: Any = sync_client().xrange(changes(ada.pk))
+    [(_, told)] = found
     assert told == {b"chat": str(chat.pk).encode()}

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
-def told(chat, generation) -> Chat:
+def told(chat: Chat, generation) -> Chat:
     """With an answer that has two versions, of which the second is read."""
     generation.state, generation.model, generation.completion_tokens = "finished", "smol", 7
     generation.save()

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
-def told(chat) -> Chat:
+def told(chat: Chat) -> Chat:
     chat.add("user", "What floats?")
     chat.add("assistant", "**Boats** float.")
     return chat

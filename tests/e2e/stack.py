@@ -74,15 +74,15 @@ def free_port() -> int:
 
 
 class Stack:
-    """`manage.py serve` with a data directory of its own. Titles by the model, which would come between the
-    generations of a test, are made only where it wants `titles`."""
+    """`manage.py serve` with a data directory of its own. The model makes no titles, which would come between
+    a test's generations: `--chat-titles` among the flags has it do so."""
 
-    def __init__(self, data_dir: Path, *, titles: bool = False, **flags: int | float | str) -> None:
+    def __init__(self, data_dir: Path, **flags: int | float | str) -> None:
         self.data_dir, self.port = data_dir, free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         flags = {"host": "127.0.0.1", "port": self.port, "data-dir": str(data_dir), **flags}
         self.flags = [part for name, value in flags.items() for part in (f"--{name}", str(value))]
-        self.flags.append("--chat-titles" if titles else "--no-chat-titles")
+        self.flags.append("--no-chat-titles")
         self.log = data_dir / "serve.log"
         self.env: dict[str, str] = {}  # more variables of its processes
         self.sessions: dict[str, list[Any]] = {}  # name -> cookies of browsers that are closed

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from inference.messages import (
+from inference.messages import Event, (
     Failed,
     Finished,
     Preempted,
@@ -154,11 +154,12 @@ CAUSES = {
 
 def test_it_is_said_why_an_answer_is_paused_how_it_ended_and_what_to_do(page: Page, endless: Stack):
     feed, causes = PlayedFeed(page), dict(CAUSES)
-    for last, words in [
+    ends: list[tuple[Event, str]] = [
         (end("limit"), "Start a new chat to go on."),
         (Failed(500, "server_error", "the worker died"), "the worker died. Send your message again."),
         (end("eos"), "The answer is complete."),
-    ]:
+    ]
+    for last, words in ends:
         reader = Reader(page, Tale(endless), feed)
         reader.tale.tell(Started(0), Token(1, "Boats "))
         reader.sees("Writing", badge="writing")
@@ -183,7 +184,9 @@ def test_a_page_that_is_out_of_sight_lets_go_of_its_stream_and_still_tells_in_it
     reader.sees("Writing", badge="writing")
     with page.expect_event("requestfailed", lambda request: "/events" in request.url):
         page.evaluate(SIGHT, True)
-        page.clock.fast_forward(11_000)
+        for _ in range(2):  # a feed that is silent for longer is taken for lost
+            reader.place("writing")
+            page.clock.fast_forward(5_500)
     reader.place("paused", cause="pressure", since=time.time(), turn=1)
     expect(page).to_have_title("Paused · Boats · Berth")
     tale.tell(Preempted(0, "pressure", 9, 99), Resumed(0, 1.0), Token(2, "float"))

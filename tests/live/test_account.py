@@ -67,6 +67,7 @@ def test_from_sign_up_to_the_end_of_the_account(opened: BrowserContext, browser:
     expect(page.get_by_label("Message", exact=True)).to_be_visible()
 
     # an answer of the chat is counted
+    page.wait_for_load_state()  # the keys are the script's
     page.get_by_label("Message", exact=True).fill("Hello")
     page.keyboard.press("Enter")
     expect(page).to_have_url(re.compile(r"/chats/\d+/$"))
@@ -92,7 +93,7 @@ def test_from_sign_up_to_the_end_of_the_account(opened: BrowserContext, browser:
     with page.expect_download() as download:
         page.get_by_role("link", name="Export all of it").click()
     found = json.loads(download.value.path().read_text())
-    assert [message["content"] for message in found["chats"][0]["messages"]][0] == "Hello"
+    assert found["chats"][0]["messages"][0]["content"] == "Hello"
 
     # another password ends the session of another browser, and not this one
     with browser.new_context(base_url=stack.url, service_workers="block") as elsewhere:

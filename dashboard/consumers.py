@@ -19,6 +19,7 @@ from inference.revocation import Grant, Revoked, as_long_as
 from inference.wire.errors import RequestError
 
 from . import events, live, stream
+from .language import speaking
 
 GROUP = "occupancy"
 NOT_STAFF = 4403
@@ -39,8 +40,9 @@ class GenerationEvents(StreamConsumer):
         if generation is None:
             raise RequestError(404, "", "There is no such generation among your chats.")
         try:
-            async with as_long_as(Grant("user", user.pk)):
-                await self._follow(generation, user)
+            with speaking(self.scope):
+                async with as_long_as(Grant("user", user.pk)):
+                    await self._follow(generation, user)
         except Revoked:
             await control.cancel(generation.id.hex)  # nobody may read it any more
             raise

@@ -1,6 +1,8 @@
-/** POST to this site, with the token that the page carries, and return the JSON; throws an Error whose message can be shown, with what else the
-    server said of it: `fields`, what is wrong with each. */
-export async function post(url, fields = {}, unreachable = "The server can't be reached. Try again.") {
+import { gettext } from "./words.js";
+
+/** POST to this site, with the token that the page carries, and return the JSON; throws an Error whose message can be shown,
+    with what else the server said of it: `fields`, what is wrong with each. */
+export async function post(url, fields = {}, unreachable = gettext("The server can't be reached. Try again.")) {
   const token = document.querySelector("[name=csrfmiddlewaretoken]").value;
   let response;
   try {
@@ -15,6 +17,6 @@ export async function post(url, fields = {}, unreachable = "The server can't be 
     const { error, ...more } = await response.json();
     throw Object.assign(new Error(error), more);
   }
-  if (response.redirected || response.status === 403) throw new Error("You have been signed out. Reload the page and sign in again.");
-  throw new Error("The server could not take this. Try again in a moment.");
+  if (response.redirected || response.status === 403) throw new Error(gettext("You have been signed out. Reload the page and sign in again."));
+  throw new Error(gettext("The server could not take this. Try again in a moment."));
 }

@@ -19,6 +19,7 @@ from inference.revocation import Revoked, as_long_as, of_session
 from inference.wire.errors import RequestError
 
 from . import events, live, stream
+from .language import speaking
 
 GROUP = "occupancy"
 SIGNED_OUT = 4401  # its session has ended; the browser comes again, perhaps with another
@@ -40,8 +41,9 @@ class GenerationEvents(StreamConsumer):
         if generation is None:
             raise RequestError(404, "", "There is no such generation among your chats.")
         try:
-            async with as_long_as(of_session(self.scope)):
-                await self._follow(generation, user)
+            with speaking(self.scope):
+                async with as_long_as(of_session(self.scope)):
+                    await self._follow(generation, user)
         except Revoked as revoked:
             if not revoked.signed_out:
                 await control.cancel(generation.id.hex)  # nobody may read it any more

@@ -151,7 +151,6 @@ globals().update(email.settings(os.environ.get("EMAIL_URL", "")))
 
 LANGUAGE_CODE = "en"
 LANGUAGES = [("en", "English"), ("de", "Deutsch")]
-LOCALE_PATHS = [BASE_DIR / "project" / "locale"]
 TIME_ZONE = "UTC"
 USE_TZ = True
 

@@ -238,14 +238,14 @@ def test_a_lane_tells_who_was_in_the_slot_was_parked_and_came_back(feed: Feed):
     expect(first).to_have_accessible_name(
         re.compile(
             "; ".join(
-                rf"ada {word} from [^;]+ for \d+ s"
+                rf"ada: {word} from [^;]+ for \d+ s"
                 for word in ("reading", "writing", *states[2:5], "writing")
             )
         )
     )
     expect(first.locator("span")).to_have_count(6)
     expect(first.locator("[data-starts=true]")).to_have_text("ada")
-    second = feed.page.get_by_role("img", name=re.compile("^Slot 1 in the last 5 minutes: bob writing"))
+    second = feed.page.get_by_role("img", name=re.compile("^Slot 1 in the last 5 minutes: bob: writing"))
     expect(second.locator("span")).to_have_count(1)
     feed.send(past={"span": "5m", "whole": False, "lanes": {"w1": [[now, 0, "idle", None, None]]}})
     expect(first).to_have_accessible_name(re.compile(r"ada writing from [^;]+ for (9|10) s$"))

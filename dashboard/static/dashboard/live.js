@@ -1,4 +1,5 @@
-/** A WebSocket that comes back: 0.5 s after a loss, then twice as long each time, 15 s at most. */
+/** A WebSocket that comes back: 0.5 s after a loss, then twice as long each time, 15 s at most; at once when the
+ * network is back. */
 
 const FIRST = 500;
 const LONGEST = 15000;
@@ -14,8 +15,10 @@ export function live(path, on) {
   let wait = FIRST;
   let lost = null;
   let heard = new Date();
+  let again = 0; // a timer
 
   function connect() {
+    again = 0;
     const socket = new WebSocket(url);
     let alarm = setTimeout(() => gone(1006), SILENCE);
     let isOver = false;
@@ -24,14 +27,17 @@ export function live(path, on) {
       if (isOver) return;
       isOver = true;
       clearTimeout(alarm);
+      removeEventListener("offline", offline);
       socket.close();
       lost ??= heard;
       on.lost(lost, code);
       if (code === 4403) return; // signed out, or not staff: trying again would not help
-      setTimeout(connect, wait * (0.75 + Math.random() / 2));
+      again = setTimeout(connect, wait * (0.75 + Math.random() / 2));
       wait = Math.min(wait * 2, LONGEST);
     }
 
+    const offline = () => gone(1006); // the socket itself would notice after minutes
+    addEventListener("offline", offline);
     socket.onopen = () => on.open?.((data) => socket.readyState === WebSocket.OPEN && socket.send(JSON.stringify(data)));
     socket.onmessage = (event) => {
       if (isOver) return;
@@ -44,5 +50,10 @@ export function live(path, on) {
     };
     socket.onclose = (event) => gone(event.code);
   }
+  addEventListener("online", () => {
+    if (!again) return;
+    clearTimeout(again);
+    connect();
+  });
   connect();
 }

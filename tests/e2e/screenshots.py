@@ -72,7 +72,7 @@ class Look(NamedTuple):
 
 
 DOCS = [Look("", "light", 1200, 760), Look("-dark", "dark", 1200, 760)]
-ALL = [Look(f"-{s}-{w}", s, w, 900) for s in ("light", "dark") for w in (1440, 390)]  # type: ignore[arg-type]
+ALL = [Look(f"-{s}-{w}", s, w, 900) for s in ("light", "dark") for w in (1440, 390)]
 
 
 def make_chats(stack: Stack) -> None:
@@ -109,7 +109,9 @@ def take(stack: Stack, browser: Browser, folder: Path, looks: list[Look]) -> Non
         expect(state_line(chat)).to_have_text(PAUSED)
         ask(waiting, "And is there a restaurant car?")
         parked = monitor.get_by_role("table", name="Parked, in order of return")
-        expect(parked.get_by_role("row").filter(has_text="grace")).to_contain_text(re.compile(r"([2-9]|\d\d) s"))
+        expect(parked.get_by_role("row").filter(has_text="grace")).to_contain_text(
+            re.compile(r"([2-9]|\d\d) s")
+        )
         expect(monitor.get_by_role("table", name="Queue, in order of turn")).to_contain_text("grace")
         for look in looks:
             for name, page in (("chat", chat), ("monitor", monitor), ("admin", admin)):

@@ -32,6 +32,10 @@ for name, age in sorted(people, key=lambda person: person[0]):
 |---|---|
 | `sorted(people)` | a *new* list |
 | `people.sort()` | nothing: it sorts in place |"""
+LISTS = (
+    "Whatever you put into it, in the order in which you put it there: numbers, names, other lists. "
+    "It grows when you append something, and you get at each thing by its place, counted from zero. "
+) * 5
 BREAD = "Most likely the starter is not ready yet. Feed it twice a day until it doubles in four hours."
 CHATS = {
     "Thank-you note to the band": ["A short note, please.", "Dear all, you made the evening. Thank you!"],
@@ -39,8 +43,8 @@ CHATS = {
     "Train times": ["Is the night train daily?", "Not on Saturdays. On all other days it leaves at 21:40."],
     "All the whole numbers": ["Say this again and again.", FOX * 28],
     "Sorting a list of people": [
-        *["What can a list hold?", "Whatever you like. " + FOX * 14],
-        *["How do I sort a list of people by name, in **Python**?", CODE],
+        *["What can a list hold?", LISTS],
+        *["How do I sort a list of people by name, in Python?", CODE],
     ],
 }
 LONG_CHAT, CODE_CHAT, WAITING_CHAT = "All the whole numbers", "Sorting a list of people", "Train times"

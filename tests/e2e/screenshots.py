@@ -16,23 +16,10 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from .api import FIRST
 from .stack import ROOT, Stack, launch_chromium, signed_in
-from .test_chat import FOX, PAUSED, STORY, ask, state_line, wait_for_words
+from .test_chat import ENDLESS, FOX, PAUSED, ask, state_line, wait_for_words
 
-# The chats that grace has had: title -> what she asked and what was answered.
-CHATS = {
-    "Thank-you note to the band": ("A short note, please.", "Dear all, you made the evening. Thank you!"),
-    "Sourdough that rises": (
-        "Why is my bread so flat?",
-        "Most likely the starter is not ready yet. Feed it twice a day until it doubles in four hours.",
-    ),
-    "Train times": ("Is the night train daily?", "Not on Saturdays. On all other days it leaves at 21:40."),
-    "A knight and a dragon": (
-        "What should my story have?",
-        f"A knight, a dragon, and a reason to meet. {FOX * 13}",
-    ),
-    "Sorting a list of people": (
-        "How do I sort a list of people by name, in **Python**?",
-        """Give `sorted` a function that tells what to look at:
+# The chats that grace has had: title -> what she asked and what was answered, in turns.
+CODE = """Give `sorted` a function that tells what to look at:
 
 ```python
 people = [("Grace", 36), ("Ada", 28)]
@@ -44,21 +31,35 @@ for name, age in sorted(people, key=lambda person: person[0]):
 | call | gives |
 |---|---|
 | `sorted(people)` | a *new* list |
-| `people.sort()` | nothing: it sorts in place |""",
-    ),
+| `people.sort()` | nothing: it sorts in place |"""
+LISTS = (
+    "Whatever you put into it, in the order in which you put it there: numbers, names, other lists. "
+    "It grows when you append something, and you get at each thing by its place, counted from zero. "
+) * 5
+BREAD = "Most likely the starter is not ready yet. Feed it twice a day until it doubles in four hours."
+CHATS = {
+    "Thank-you note to the band": ["A short note, please.", "Dear all, you made the evening. Thank you!"],
+    "Sourdough that rises": ["Why is my bread so flat?", BREAD],
+    "Train times": ["Is the night train daily?", "Not on Saturdays. On all other days it leaves at 21:40."],
+    "All the whole numbers": ["Say this again and again.", FOX * 28],
+    "Sorting a list of people": [
+        *["What can a list hold?", LISTS],
+        *["How do I sort a list of people by name, in Python?", CODE],
+    ],
 }
-STORY_CHAT, CODE_CHAT, WAITING_CHAT = "A knight and a dragon", "Sorting a list of people", "Train times"
+LONG_CHAT, CODE_CHAT, WAITING_CHAT = "All the whole numbers", "Sorting a list of people", "Train times"
 MAKE_CHATS = """
 from datetime import timedelta
 from django.contrib.auth.models import User
 from django.utils import timezone
 from inference.models import Chat, Generation, Message
 grace = User.objects.get(username="grace")
-for i, (title, (question, answer)) in enumerate({chats!r}.items()):
+for i, (title, turns) in enumerate({chats!r}.items()):
     at = timezone.now() - timedelta(hours=20 - i)
     chat = Chat.objects.create(user=grace, title=title, titled_by="person")
-    chat.add(Message.Role.USER, question)
-    said = chat.add(Message.Role.ASSISTANT, answer)
+    for n, text in enumerate(turns):
+        said = chat.add([Message.Role.USER, Message.Role.ASSISTANT][n % 2], text)
+    question, answer = turns[-2:]
     Generation.objects.create(
         state="finished", api="chat", model="default", user=grace, message=said, stream=True,
         prompt_tokens=40 + len(question) // 4, completion_tokens=len(answer) // 4, finish_reason="stop",
@@ -75,7 +76,7 @@ class Look(NamedTuple):
 
 
 DOCS = [Look("", "light", 1200, 760), Look("-dark", "dark", 1200, 760)]
-ALL = [Look(f"-{s}-{w}", s, w, 900) for s in ("light", "dark") for w in (1440, 390)]  # type: ignore[arg-type]
+ALL = [Look(f"-{s}-{w}", s, w, 900) for s in ("light", "dark") for w in (1440, 390)]
 
 
 def make_chats(stack: Stack) -> None:
@@ -94,23 +95,27 @@ def take(stack: Stack, browser: Browser, folder: Path, looks: list[Look]) -> Non
     with (
         signed_in(browser, stack, "grace") as chat,
         signed_in(browser, stack, "ada") as monitor,
-        chat.context.new_page() as story,
+        chat.context.new_page() as long,
         chat.context.new_page() as waiting,
         monitor.context.new_page() as admin,
-        stack.complete(FOX * 24, -1, **FIRST) as other,  # it holds the most, and nobody is parked for less
     ):
+        # The pages are open before anything is written, so that little time passes while one chat is parked.
+        for page, title in ((chat, CODE_CHAT), (long, LONG_CHAT), (waiting, WAITING_CHAT)):
+            open_chat(page, title)
         monitor.goto("/monitor/")
         admin.goto("/admin/")
+        other = stack.complete("Once upon a time", -1, **FIRST)
         other.wait_until_it_writes()
-        ask(open_chat(story, STORY_CHAT), STORY)
-        wait_for_words(story, 8)
-        # The last to come holds the fewest cells, so it is the one that is parked.
-        ask(open_chat(chat, CODE_CHAT), "And by age, the oldest first?")
-        wait_for_words(chat, 4)
+        ask(long, ENDLESS)
+        wait_for_words(long, 3)
+        # It holds the fewest cells, so it is the one that is parked.
+        ask(chat, "And by age, the oldest first?")
         expect(state_line(chat)).to_have_text(PAUSED)
-        ask(open_chat(waiting, WAITING_CHAT), "And is there a restaurant car?")
+        ask(waiting, "And is there a restaurant car?")
         parked = monitor.get_by_role("table", name="Parked, in order of return")
-        expect(parked.get_by_role("row").filter(has_text="grace")).to_contain_text(re.compile(r"[2-9] s"))
+        expect(parked.get_by_role("row").filter(has_text="grace")).to_contain_text(
+            re.compile(r"([2-9]|\d\d) s")
+        )
         expect(monitor.get_by_role("table", name="Queue, in order of turn")).to_contain_text("grace")
         for look in looks:
             for name, page in (("chat", chat), ("monitor", monitor), ("admin", admin)):
@@ -126,7 +131,7 @@ def main() -> None:
     folder.mkdir(parents=True, exist_ok=True)
     expect.set_options(timeout=120_000)
     with tempfile.TemporaryDirectory() as data, sync_playwright() as playwright:
-        stack = Stack(Path(data), **{"ctx-size": 1024, "parallel": 3, "temp": 0, "rotate-after": 600})
+        stack = Stack(Path(data), **{"ctx-size": 1280, "parallel": 3, "temp": 0, "rotate-after": 600})
         stack.flags.append("--context-shift")
         stack.start()
         browser = launch_chromium(playwright)

@@ -18,7 +18,7 @@ from .test_monitor_pictures import Feed, feed, slot  # noqa: F401 - a fixture
 pytestmark = [pytest.mark.browser, pytest.mark.model]
 
 STATES = ("decode", "prefill", "parking", "parked", "resuming")
-LISTS = ("inference/generation", "inference/chat", "inference/apikey", "auth/user")
+LISTS = ("inference/generation", "inference/apikey", "auth/user")
 
 
 def test_signing_in(browser, stack):

@@ -196,6 +196,20 @@ def test_a_line_that_is_silent_is_not_taken_for_live(feed: Feed):
         expect(feed.page.locator(part)).to_have_class("stale")
 
 
+def test_a_lost_network_is_told_at_once_and_so_is_its_return(feed: Feed):
+    status = feed.page.get_by_role("status")
+    feed.show(picture())
+    expect(status).to_have_text("Live")
+    first = feed._socket
+    feed.page.context.set_offline(True)
+    expect(status).to_have_text(re.compile("^Not live since"))
+    feed.page.context.set_offline(False)
+    while feed._socket is first:
+        feed.page.wait_for_timeout(10)
+    feed.show(picture())
+    expect(status).to_have_text("Live")
+
+
 def a_past(now: float, points: list[list[Any]], **more: Any) -> dict[str, Any]:
     usual = {"span": "5m", "whole": True, "lanes": {}, "step": 2, "length": 150, "now": now, "points": points}
     return usual | more

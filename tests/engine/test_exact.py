@@ -11,7 +11,7 @@ import pytest
 
 from inference.engine.engine import Engine
 from inference.engine.llama import Batch, Context, Model
-from inference.messages import SamplingParams
+from inference.messages import Preempted, SamplingParams
 
 from .conftest import GREEDY, Run
 
@@ -138,3 +138,28 @@ def test_where_sharing_a_batch_would_change_bits_each_decodes_alone(
     run.finish()
     assert sizes.count(1) == 8
     assert len(sizes) == 10
+
+
+def test_after_a_batch_that_finds_no_cells_a_step_decodes_nothing_more(
+    quick: Texts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One of the batches after it could be of the sequence that is parked for it."""
+    context = quick.context
+    monkeypatch.setattr(context, "together", False)
+    run = quick.run()
+    seqs = [run.add(prompt[:20], 20) for prompt in quick.prompts[:3]]
+    while not all(seq.decoding for seq in seqs):
+        run.step()
+    batches: list[Batch] = []
+
+    def full(batch: Batch) -> int:
+        batches.append(batch)
+        return 1
+
+    with monkeypatch.context() as filled:
+        filled.setattr(context, "decode", full)
+        run.step()
+    assert len(batches) == 1
+    run.finish()
+    assert [seq.generated for seq in seqs] == [20, 20, 20]
+    assert [event.cause for seq in seqs for event in run.of(seq, Preempted)] == ["decode"]

@@ -15,7 +15,7 @@ from inference.broker import control, people
 from inference.broker.connect import AWAY
 from inference.http import Header, StreamConsumer
 from inference.models import Generation
-from inference.revocation import Grant, Revoked, as_long_as, of_session
+from inference.revocation import Revoked, as_long_as, of_session
 from inference.wire.errors import RequestError
 
 from . import events, live, stream

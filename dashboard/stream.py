@@ -15,7 +15,7 @@ from inference.broker import occupancy
 from inference.broker.connect import AWAY
 from inference.broker.hub import hub
 from inference.messages import TERMINAL, Preempted
-from inference.models import Generation
+from inference.models import Chat, Generation
 
 from . import conversation, events
 
@@ -25,7 +25,8 @@ KEEPALIVE_S = 2.0
 @database_sync_to_async  # type: ignore[untyped-decorator]
 def find(pk: UUID, user: User) -> Generation | None:
     """A generation of this person's chats."""
-    return Generation.objects.select_related("message").filter(pk=pk, message__chat__user=user).first()
+    theirs = Generation.objects.filter(message__chat__in=Chat.objects.of(user))
+    return theirs.select_related("message").filter(pk=pk).first()
 
 
 @database_sync_to_async  # type: ignore[untyped-decorator]
@@ -56,7 +57,7 @@ async def follow(generation: Generation, user: User, after: int) -> AsyncGenerat
                 seq, event = found
                 told_of_absence, is_known = False, True
                 since = await _parked_since(generation) if isinstance(event, Preempted) else None
-                if raw := events.event(generation.id.hex, seq, event, since):
+                if raw := events.event(generation.id.hex, seq, event, since, generation.max_tokens):
                     yield raw
                 if isinstance(event, TERMINAL):
                     return

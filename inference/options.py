@@ -78,6 +78,7 @@ class Options:
     max_per_address: int = 1000  # of one address, without a key
     log_lifetime: int = 86_400  # seconds, from a log's first event and again from its last
     tls_proxy: bool = False
+    chat_titles: bool = True
 
     @property
     def longest(self) -> int:
@@ -335,6 +336,9 @@ FLAGS = (
          "minutes after the database has the answer (default: 86400)"),
     Flag("tls_proxy", "--tls-proxy", "BERTH_TLS_PROXY", _boolean, "",
          "a proxy in front ends TLS and sets X-Forwarded-Proto: pages and cookies go over https alone"),
+    Flag("chat_titles", "--chat-titles", "BERTH_CHAT_TITLES", _boolean, "",
+         "the model makes a title for each new chat, whenever it has nothing else to do (default)"),
+    Flag("chat_titles", "--no-chat-titles", "", _boolean, "", "a chat is called by its first words"),
 )  # fmt: skip
 
 

@@ -48,11 +48,18 @@ T = TypeVar("T")
 
 
 class Recorder:
-    """Writes batches of records. `wait(seconds)` is called between attempts while something is away."""
+    """Writes batches of records. `wait(seconds)` is called between attempts while something is away;
+    `tell(ids)` with the generations that have ended, once that is written. It must return at once."""
 
-    def __init__(self, reader: RecordReader, wait: Callable[[float], object] = time.sleep) -> None:
+    def __init__(
+        self,
+        reader: RecordReader,
+        wait: Callable[[float], object] = time.sleep,
+        tell: Callable[[list[str]], object] = lambda ids: None,
+    ) -> None:
         self.reader = reader
         self.wait = wait
+        self.tell = tell
 
     def run_once(self) -> int:
         """Write one batch and acknowledge it once it is committed; the number of records in it."""
@@ -63,6 +70,8 @@ class Recorder:
             written = set(done)
             over = [r["id"] for id, r in entries if id in written and r["kind"] in ("finished", "failed")]
             self._persist(partial(event_log.let_go_sync, over))
+            if over:
+                self.tell(over)
         return len(entries)
 
     def run(self) -> None:
@@ -100,13 +109,13 @@ _start = threading.Lock()
 _thread: threading.Thread | None = None
 
 
-def start_thread() -> threading.Thread:
+def start_thread(tell: Callable[[list[str]], object] = lambda ids: None) -> threading.Thread:
     """Start this process's recorder, or return the one that runs. It ends with the process."""
     global _thread
     with _start:
         if _thread is None or not _thread.is_alive():
             _thread = threading.Thread(
-                target=lambda: Recorder(RecordReader()).run(), name="recorder", daemon=True
+                target=lambda: Recorder(RecordReader(), tell=tell).run(), name="recorder", daemon=True
             )
             _thread.start()
         return _thread

@@ -32,6 +32,11 @@ def stream(job: str) -> str:
     return f"{PREFIX}stream:{job}"
 
 
+def title(generation: str) -> str:
+    """String; the chat that this generation makes a title for."""
+    return f"{PREFIX}title:{generation}"
+
+
 def snapshot(worker: str) -> str:
     """String; there as long as the worker lives."""
     return f"{PREFIX}worker:{worker}"
@@ -50,3 +55,8 @@ def lanes(worker: str) -> str:
 def attempts(digest: str) -> str:
     """Number; how often somebody has tried to sign in of late."""
     return f"{PREFIX}attempts:{digest}"
+
+
+def changes(person: int) -> str:
+    """Stream of the chats of a person that have changed of late."""
+    return f"{PREFIX}changes:{person}"

@@ -19,7 +19,7 @@ from tests.broker.play import END
 from .test_send import last_job
 
 pytestmark = pytest.mark.django_db
-FULL = "There is no room for one more answer just now. Your text is still here; send it again in a moment."
+FULL = "There is no room for one more answer just now. Try again in a moment. Your text is still here."
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def test_one_more_than_allowed_is_refused_and_nothing_is_kept(as_ada, ada, chat)
         assert (reply.status_code, reply["Retry-After"]) == (429, "2")
         error = reply.json()["error"]
         assert error.startswith("You may have one answer on the way at once.")
-        assert error.endswith("your text is still here.")
+        assert error.endswith("Your text is still here.")
     assert Chat.objects.count() == 2
     assert not chat.messages.exists()
     assert Generation.objects.count() == 1

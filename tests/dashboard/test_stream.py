@@ -119,7 +119,8 @@ async def test_a_generation_that_is_over_is_told_from_its_row(generation, ada):
     generation.state = "finished"
     await generation.asave()
     found = await read(generation, ada)
-    assert [(kind, data) for _, kind, data in found] == [("text", "Boats float."), ("finished", {"note": ""})]
+    end = {"note": "", "unfinished": False}
+    assert [(kind, data) for _, kind, data in found] == [("text", "Boats float."), ("finished", end)]
 
 
 async def test_a_log_that_expires_under_a_reader_is_replaced_by_the_row(generation, ada):

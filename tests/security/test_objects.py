@@ -10,7 +10,7 @@ from django.test import Client as Browser
 
 from inference.broker.connect import sync_client
 from inference.broker.keys import CONTROL, JOBS
-from inference.models import Message
+from inference.models import Generation, Message
 from tests.api.play import Client, fetch
 
 from .conftest import SECRET, cookie_of
@@ -45,6 +45,19 @@ def test_anothers_generation_cannot_be_stopped(other, generation):
     theirs, never = (other.post(f"/generations/{pk}/stop") for pk in (generation.pk, uuid.uuid4()))
     assert theirs.status_code == never.status_code == 404
     assert not sync_client().exists(CONTROL)
+
+
+@pytest.mark.parametrize("what", ["edit", "regenerate", "continue", "show"])
+def test_anothers_messages_can_be_neither_changed_nor_read(other, chat, generation, what):
+    Generation.objects.update(state="cancelled")
+    for message in chat.messages.all():
+        theirs, never = (
+            other.post(f"/messages/{pk}/{what}", {"text": "x"}) for pk in (message.pk, message.pk + 100)
+        )
+        assert theirs.status_code == never.status_code == 404
+        assert SECRET not in theirs.text
+    assert Message.objects.count() == 2
+    assert not sync_client().exists(JOBS)
 
 
 @pytest.fixture(params=["grace", "staff", None])

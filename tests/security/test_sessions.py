@@ -16,6 +16,10 @@ WRITES = (
     "chats",
     "send",
     "stop",
+    "edit",
+    "regenerate",
+    "continue",
+    "show",
     "park",
     "unpark",
     "cancel",
@@ -35,7 +39,10 @@ def browser(staff) -> Browser:
 
 
 def url_of(name: str, chat: Chat, generation: object) -> str:
-    arguments = {"send": [chat.pk], "stop": [generation.pk]}.get(name, [])  # type: ignore[attr-defined]
+    question, answer = ([m.pk] for m in chat.messages.all())
+    of_messages = {"edit": question, "show": question, "regenerate": answer, "continue": answer}
+    own = {"send": [chat.pk], "stop": [generation.pk]}  # type: ignore[attr-defined]
+    arguments = {**own, **of_messages}.get(name, [])
     return reverse(name, args=arguments)
 
 

@@ -16,8 +16,9 @@ export class Answer {
     this.stopUrl = element.dataset.stop;
     this.painted = painted;
     this.over = over;
-    this.text = "";
+    this.text = element.querySelector(".text").textContent; // of an answer that goes on: what was there before
     this.view = new Markdown(element.querySelector(".text"));
+    if (this.text) this.view.show(this.text);
     this.said = element.querySelector(".said");
     this.seconds = element.querySelector(".seconds");
     this.frame = 0;
@@ -69,6 +70,7 @@ export class Answer {
       case "finished":
       case "failed":
         this.write(data.text ?? "");
+        this.element.toggleAttribute("data-unfinished", Boolean(data.unfinished));
         return this.end(kind, data.note);
     }
   }

@@ -1,9 +1,11 @@
 /** The chat page: sending, stopping, and following the answer that is on its way. */
 
 import { Answer } from "./answer.js";
-import { Markdown, ours } from "./markdown.js";
+import { Markdown } from "./markdown.js";
 import { post } from "./post.js";
 import { Follower } from "./scroll.js";
+import { keep, keepAll, sourceOf } from "./source.js";
+import { Turns, put } from "./turns.js";
 
 const $ = (id) => document.getElementById(id);
 const [form, text, send, stop, messages, error] = ["composer", "text", "send", "stop", "messages", "error"].map($);
@@ -20,21 +22,27 @@ function refresh() {
   stop.hidden = answer === null;
   send.hidden = answer !== null;
   send.disabled = sending;
+  messages.toggleAttribute("data-busy", answer !== null);
 }
 
 function follow() {
   const element = messages.querySelector("[data-events]");
   if (!element) return;
+  if (answer?.element.dataset.generation === element.dataset.generation) {
+    if (answer.element !== element) element.replaceWith(answer.element); // another version was looked at meanwhile
+    return;
+  }
   stop.disabled = false;
-  answer = new Answer(element, {
+  const its = (answer = new Answer(element, {
     painted: () => view.keep(),
     over() {
-      answer = null;
+      keep(element, its.text);
       delete element.dataset.events;
+      if (answer === its) answer = null;
       if (document.activeElement === stop) text.focus();
       refresh();
     },
-  });
+  }));
   refresh();
 }
 
@@ -45,13 +53,15 @@ form.addEventListener("submit", async (event) => {
   complain("");
   refresh();
   try {
-    const reply = await post(form.action, { text: text.value }, "The server can't be reached. Your text is still here; try again.");
+    const fields = Object.fromEntries(new FormData(form));
+    const after = [...messages.querySelectorAll(".message")].at(-1)?.dataset.message ?? ""; // what is answered is what is read
+    const reply = await post(form.action, { ...fields, after }, "The server can't be reached. Your text is still here; try again.");
     text.value = "";
+    text.dispatchEvent(new Event("input"));
     if (reply.url) return location.assign(reply.url);
-    messages.append(ours(reply.html));
+    put(messages, reply);
     first(document.querySelector("#chat-list [aria-current]")?.parentElement);
     view.toEnd();
-    follow();
   } catch (problem) {
     complain(problem.message);
   }
@@ -86,9 +96,17 @@ $("show-chats").addEventListener("click", (event) => {
   event.currentTarget.setAttribute("aria-expanded", String(open));
 });
 
-for (const element of messages.querySelectorAll(".message--assistant:not([data-events]) .text")) {
-  const written = element.textContent;
-  new Markdown(element).show(written);
+/** Draw what is new, and follow what is on its way. */
+function look() {
+  keepAll(messages);
+  for (const element of messages.querySelectorAll(".message--assistant:not([data-events]) .text:not(.markdown)")) {
+    new Markdown(element).show(sourceOf(element.closest(".message")));
+  }
+  follow();
+  view.look();
 }
+
+document.addEventListener("thread:changed", look);
+new Turns(messages, text, { complain, isBusy: () => answer !== null, stop: () => stop.click(), toEnd: () => view.toEnd() });
+look();
 view.toEnd();
-follow();

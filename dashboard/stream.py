@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import AsyncGenerator
 from uuid import UUID
 
@@ -12,12 +11,12 @@ from django.contrib.auth.models import User
 from django.db import DatabaseError
 
 from inference.broker import occupancy
-from inference.broker.connect import AWAY
 from inference.broker.hub import hub
 from inference.messages import TERMINAL, Preempted
 from inference.models import Chat, Generation
 
-from . import conversation, events
+from . import events
+from .lost import Vigil
 
 KEEPALIVE_S = 2.0
 
@@ -27,14 +26,6 @@ def find(pk: UUID, user: User) -> Generation | None:
     """A generation of this person's chats."""
     theirs = Generation.objects.filter(message__chat__in=Chat.objects.of(user))
     return theirs.select_related("message").filter(pk=pk).first()
-
-
-@database_sync_to_async  # type: ignore[untyped-decorator]
-def _settle(generation: Generation) -> None:
-    """Its end, if it has come to one that nobody will tell."""
-    with contextlib.suppress(*AWAY, DatabaseError):
-        if conversation.is_lost(generation):
-            conversation.fail(generation, conversation.LOST)
 
 
 async def follow(generation: Generation, user: User, after: int) -> AsyncGenerator[bytes, None]:
@@ -48,14 +39,15 @@ async def follow(generation: Generation, user: User, after: int) -> AsyncGenerat
     loop = asyncio.get_running_loop()
     async with hub().follow(generation.id.hex, after) as follower:
         yield events.RETRY
-        told_of_absence, is_known = False, after > 0
+        told_of_absence, vigil = False, Vigil()
         deadline = loop.time()  # the first look is at the log alone
         while True:
             found = await follower.next(deadline)
             deadline = loop.time() + KEEPALIVE_S
             if found is not None:
                 seq, event = found
-                told_of_absence, is_known = False, True
+                told_of_absence = False
+                vigil.heard()
                 since = await _parked_since(generation) if isinstance(event, Preempted) else None
                 if raw := events.event(generation.id.hex, seq, event, since, generation.max_tokens):
                     yield raw
@@ -69,8 +61,9 @@ async def follow(generation: Generation, user: User, after: int) -> AsyncGenerat
                 row = generation  # it is away, and tokens flow without it
             if row is None:
                 return
-            if not (row.is_over or is_known):
-                await _settle(row)
+            if not row.is_over and await vigil.look(row):
+                follower.begin_again()
+                yield events.text_of(row)
             if row.is_over:
                 yield events.of_row(row)
                 return

@@ -157,12 +157,3 @@ async def test_many_readers_get_the_same(generation, ada):
     results = await asyncio.gather(*readers)
     assert results[0] == results[1] == results[2]
     assert len(results[0]) == 3
-
-
-async def test_what_no_worker_will_ever_have_fails_and_says_what_to_do(generation, ada):
-    await occupancy.put({"worker": "w1"})
-    *_, (_, kind, data) = await read(generation, ada)
-    assert kind == "failed"
-    assert "Send your message again." in json.dumps(data)
-    await sync_to_async(generation.refresh_from_db)()
-    assert generation.state == "failed"

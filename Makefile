@@ -4,7 +4,7 @@ PYTHON ?= python3
 PY := .venv/bin/python
 ARGS ?=
 
-.PHONY: run test lint bench chaos load screenshots setup setup-dev
+.PHONY: run test lint bench chaos load screenshots messages setup setup-dev
 .DEFAULT_GOAL := run
 
 # exec: a signal reaches the server itself, and its exit code is the recipe's
@@ -35,6 +35,12 @@ load: setup-dev
 screenshots: setup-dev
 	@$(PY) deploy/setup.py --browser
 	@exec $(PY) -m tests.e2e.screenshots $(ARGS)
+
+# Needs GNU gettext. The compiled catalogs are kept in the repository, so that running Berth does not.
+messages: setup-dev
+	@for app in dashboard inference; do cd $$app && ../$(PY) ../manage.py makemessages -l de --no-wrap --no-obsolete --add-location never -v 0 && cd ..; done
+	@cd dashboard && ../$(PY) ../manage.py makemessages -d djangojs -l de --no-wrap --no-obsolete --add-location never -v 0 -i 'vendor'
+	@for app in dashboard inference; do (cd $$app && ../$(PY) ../manage.py compilemessages -v 0); done
 
 setup setup-dev:
 	@command -v $(PYTHON) >/dev/null || { echo "make: there is no $(PYTHON); install Python 3.11 or newer" >&2; exit 1; }

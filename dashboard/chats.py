@@ -100,6 +100,14 @@ def settings(request: Request, pk: int) -> HttpResponse:
 
 @login_required
 @require_POST
+def check_settings(request: Request) -> HttpResponse:
+    """Those of a chat that is not begun, as they will be kept; nothing is kept yet."""
+    form = ChatSettingsForm(request.POST)
+    return JsonResponse(form.cleaned_data) if form.is_valid() else refusal(form)
+
+
+@login_required
+@require_POST
 def delete(request: Request, pk: int) -> HttpResponse:
     """Gone from everywhere at once, and can be had back until it is purged. Its answer ends."""
     chat = get_object_or_404(Chat.objects.of(request.user), pk=pk)

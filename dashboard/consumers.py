@@ -5,13 +5,17 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from contextlib import aclosing
+from io import BytesIO
 from typing import Any
 from urllib.parse import parse_qs
 
 from channels.generic.websocket import AsyncJsonWebsocketConsumer
 from django.contrib.auth.models import User
+from django.core.handlers.asgi import ASGIRequest
+from django.utils import translation
+from django.utils.translation import get_language_from_request
 
-from inference.broker import control
+from inference.broker import control, people
 from inference.broker.connect import AWAY
 from inference.http import Header, StreamConsumer
 from inference.models import Generation
@@ -19,9 +23,12 @@ from inference.revocation import Grant, Revoked, as_long_as
 from inference.wire.errors import RequestError
 
 from . import events, live, stream
+from .feed import AT_LEAST_S as APART_S
+from .feed import Feed
+from .language import speaking
 
 GROUP = "occupancy"
-NOT_STAFF = 4403
+NOT_STAFF = SIGNED_OUT = 4403
 NO_REDIS = 1011
 AT_LEAST_S = 0.25  # between two updates
 AT_MOST_S = 2.0  # so that a worker which has gone is seen to be gone
@@ -38,9 +45,11 @@ class GenerationEvents(StreamConsumer):
         generation = await stream.find(pk, user) if user.is_authenticated else None
         if generation is None:
             raise RequestError(404, "", "There is no such generation among your chats.")
+        self._speak()
         try:
-            async with as_long_as(Grant("user", user.pk)):
-                await self._follow(generation, user)
+            with speaking(self.scope):
+                async with as_long_as(Grant("user", user.pk)):
+                    await self._follow(generation, user)
         except Revoked:
             await control.cancel(generation.id.hex)  # nobody may read it any more
             raise
@@ -50,6 +59,10 @@ class GenerationEvents(StreamConsumer):
         async with aclosing(stream.follow(generation, user, after)) as chunks:
             async for chunk in chunks:
                 await self.send(chunk)
+
+    def _speak(self) -> None:
+        """Use the browser's language in this request's task, as Django's middleware does for pages."""
+        translation.activate(get_language_from_request(ASGIRequest(self.scope, BytesIO())))
 
     def _given(self) -> bytes:
         """The id in the URL, of a page that follows with a new EventSource: that sends no header at first."""
@@ -61,6 +74,54 @@ class GenerationEvents(StreamConsumer):
 
     def _cors(self) -> list[Header]:
         return []  # a cookie opens this, so it is for our own pages
+
+
+class ChatFeed(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
+    """What goes on in a person's chats, for one open page: `feed.Feed.news()`.
+
+    `?since=` is where the changes ended that the page shows.
+    """
+
+    async def connect(self) -> None:
+        await self.accept()  # first, or the browser would not see the code
+        user = self.scope["user"]
+        if not user.is_active:  # nor is who is not signed in
+            await self.close(SIGNED_OUT)
+            return
+        since = parse_qs(self.scope["query_string"]).get(b"since", [b""])[0]
+        self.feed = Feed(user.pk, since.decode("ascii", "replace"))
+        self.heard = asyncio.Event()
+        self.group = people.group(user.pk)
+        await self.channel_layer.group_add(self.group, self.channel_name)
+        self.telling = asyncio.create_task(self._tell_while(Grant("user", user.pk)))
+
+    async def chats_changed(self, message: dict[str, Any]) -> None:
+        self.feed.tell()
+        self.heard.set()
+
+    async def _tell_while(self, grant: Grant) -> None:
+        try:
+            async with as_long_as(grant):
+                await self._tell()
+        except Revoked:
+            await self.close(SIGNED_OUT)
+        except AWAY:
+            await self.close(NO_REDIS)  # the browser comes again
+
+    async def _tell(self) -> None:
+        while True:
+            self.heard.clear()
+            if news := await self.feed.news():
+                await self.send(text_data=news)
+                await asyncio.sleep(APART_S)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self.feed.pause_s()):  # wait_for could swallow a cancellation
+                    await self.heard.wait()
+
+    async def disconnect(self, code: int) -> None:
+        if hasattr(self, "telling"):
+            self.telling.cancel()
+            await self.channel_layer.group_discard(self.group, self.channel_name)
 
 
 class Monitor(AsyncJsonWebsocketConsumer):  # type: ignore[misc]

@@ -21,7 +21,7 @@ from inference import limits, recorder
 from inference.broker import admission, control, jobs, log, occupancy
 from inference.broker.connect import AWAY
 from inference.messages import NORMAL, Failed, Finished, GenerationRequest, Job, SamplingParams
-from inference.models import Chat, Generation, Message, UserLimits
+from inference.models import Chat, Generation, Message, Share, UserLimits
 
 API = "chat"  # how generations of these pages are named among those of the API
 UNREACHABLE = "the model can't be reached"
@@ -105,6 +105,9 @@ def go_on(chat: Chat, user: User, answer: Message) -> list[Message]:
             raise NotPossible(_("Only the last answer of a chat can be continued."))
         if not (answer.content and last and is_unfinished(last)):
             raise NotPossible(_("This answer can't be continued: it is complete, or the context is full."))
+        if Share.objects.filter(leaf=answer, revoked_at=None).exists():
+            # what others are shown stays as it is
+            return [chat.add(Message.Role.ASSISTANT, answer.content, beside=answer)]
         chat.show(answer)
         return [answer]
 

@@ -13,8 +13,8 @@ from inference.models import Generation
 from . import conversation, wording
 
 KEEPALIVE = b": keepalive\n\n"
+CAUGHT_UP = b"event: now\ndata: {}\n\n"  # what came before is past
 RETRY = b"retry: 1000\n\n"  # milliseconds after which a browser comes back
-NO_WORKER = "The model is not running. Your message is kept and will be answered when it is back."
 
 REASONS = {"cancelled": Generation.FinishReason.CANCELLED, "limit": Generation.FinishReason.LENGTH}
 
@@ -69,8 +69,13 @@ def event(
 
 
 def _end(generation: Generation) -> dict[str, Any]:
-    """What is told of a generation that is over: the line under its answer, and whether it could go on."""
-    return {"note": wording.note(generation), "unfinished": conversation.is_unfinished(generation)}
+    """What is told of a generation that is over: the line under its answer, how it looks, and whether it
+    could go on."""
+    return {
+        "note": wording.note(generation),
+        "look": wording.look(generation),
+        "unfinished": conversation.is_unfinished(generation),
+    }
 
 
 def of_row(generation: Generation) -> bytes:

@@ -60,6 +60,13 @@ MAX_TOKENS = _("The longest answer is a whole number of tokens from 1 to 1,000,0
 SEED = _("The seed is a whole number from 0 to 4,294,967,294.")
 
 
+class NumberField(forms.FloatField):
+    """Takes a comma for the point, as many people write it."""
+
+    def to_python(self, value: Any) -> Any:
+        return super().to_python(value.replace(",", ".") if isinstance(value, str) else value)
+
+
 class ChatSettingsForm(forms.Form):
     """How a chat is answered. What is empty is the server's default."""
 
@@ -69,10 +76,10 @@ class ChatSettingsForm(forms.Form):
         strip=False,
         error_messages={"max_length": _("The system prompt is too long: 20,000 characters at most.")},
     )
-    temperature = forms.FloatField(
+    temperature = NumberField(
         required=False, validators=_between(0, 2, TEMPERATURE), error_messages={"invalid": TEMPERATURE}
     )
-    top_p = forms.FloatField(
+    top_p = NumberField(
         required=False, validators=_between(1e-6, 1, TOP_P), error_messages={"invalid": TOP_P}
     )
     max_tokens = forms.IntegerField(
@@ -86,6 +93,11 @@ class ChatSettingsForm(forms.Form):
     def of(cls, chat: Chat | None) -> ChatSettingsForm:
         """What a chat has; of None, what a new one has."""
         return cls({name: getattr(chat, name) for name in cls.base_fields} if chat else {})
+
+    @property
+    def is_set(self) -> bool:
+        """Whether anything is not the server's default."""
+        return any(value not in (None, "") for value in self.data.values())
 
     def clean_system_prompt(self) -> str:
         text: str = self.cleaned_data["system_prompt"].replace("\r\n", "\n")

@@ -38,7 +38,7 @@ class Vigil:
             self._lost_since = self._lost_since or now
             has_begun = generation.started_at is not None
             if now - self._lost_since >= (LOST_AFTER if has_begun else AGAIN_AFTER):
-                return await _mend(generation)
+                return bool(await _mend(generation))
         return False
 
 

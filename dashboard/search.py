@@ -30,7 +30,7 @@ Hit = dict[str, Any]
 @login_required
 @require_GET
 def search(request: Request) -> HttpResponse:
-    """{"hits", "more"}: what holds `q`, and `more` for the `after` of the next request, "" when that is all."""
+    """{"hits", "more"}: what holds `q`; and for the `after` of the next request, "" when that is all."""
     term = request.GET.get("q", "").replace("\0", "").strip()
     if len(term) < LEAST:
         return error(_("Type two characters or more."), 400)

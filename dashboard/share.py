@@ -34,10 +34,10 @@ def shares(request: Request, pk: int) -> HttpResponse:
     """The links to a chat, or one more: to what is read of it now."""
     chat = get_object_or_404(Chat.objects.of(request.user), pk=pk)
     if request.method == "POST":
-        refused = _why_not(chat)
-        if refused is not None:
-            return refused
-        chat.shares.create(leaf_id=chat.leaf_id)
+        if why_not := _why_not(chat):
+            return error(why_not, 409)
+        assert chat.leaf
+        chat.shares.create(leaf=chat.leaf)
     elif request.method not in ("GET", "HEAD"):
         return HttpResponse(status=405, headers={"Allow": "GET, HEAD, POST"})
     return _links(request, chat)
@@ -52,14 +52,15 @@ def revoke(request: Request, pk: int) -> HttpResponse:
     return _links(request, share.chat)
 
 
-def _why_not(chat: Chat) -> HttpResponse | None:
+def _why_not(chat: Chat) -> str:
+    """What stands in the way of one more link; "" for nothing."""
     if chat.leaf_id is None:
-        return error(_("There is nothing to share yet."), 409)
+        return _("There is nothing to share yet.")
     if Generation.objects.filter(message=chat.leaf_id).exclude(state__in=Generation.OVER).exists():
-        return error(_("The answer is still being written. Stop it, or wait until it is done."), 409)
+        return _("The answer is still being written. Stop it, or wait until it is done.")
     if chat.shares.filter(revoked_at=None).count() >= MOST:
-        return error(_("This chat has many links already. Take one back first."), 409)
-    return None
+        return _("This chat has many links already. Take one back first.")
+    return ""
 
 
 def _links(request: Request, chat: Chat) -> HttpResponse:

@@ -1,8 +1,8 @@
 """Titles that the model makes: after the first answer of a chat, when nobody else wants to be computed.
 
-A title is a generation of its own, of the lowest priority and without a message. It takes no room from anybody's
-limit, and its end comes to a recorder as any other's does: whichever web process that is in finds in Redis which
-chat it is for. Where one fails or is lost, the chat keeps its first words.
+A title is a generation of its own, of the lowest priority and without a message. It takes no room from
+anybody's limit, and its end comes to a recorder as any other's does: whichever web process that is in finds
+in Redis which chat it is for. Where one fails or is lost, the chat keeps its first words.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from collections.abc import Callable, Sequence
 from queue import SimpleQueue
 from typing import Any
 
-from django.conf import settings
 from django.db import DatabaseError, close_old_connections
 
 from inference.broker import jobs, keys, log, people
@@ -28,17 +27,21 @@ logger = logging.getLogger(__name__)
 
 API = "title"  # how these generations are named among those of the API
 TOKENS = 24  # of a title, at most
-WORDS = 6  # that are asked for, and kept of one that is far too long
+WORDS = 6  # that are asked for; a question of so few is its own title
+MOST_WORDS = 10  # longer, and it is an answer instead
 LASTS_S = 86_400  # a title that has not come by then is wanted no more
-EXCERPT = 600  # characters of the question, and of the answer, that it is made of
-ASK = (
-    "Write a title of two to {words} words for this conversation. Answer with the title alone.\n\n"
-    "Question: {question}\n\nAnswer: {answer}"
+EXCERPT = 600  # characters of the question that it is made of
+ASK = f"Give this message a title of two to {WORDS} words, in its language: "
+EXAMPLES = (  # small models answer the message without them
+    ("How long do I boil an egg so that the yolk stays soft?", "Boiling a soft egg"),
+    ("Can you help me plan a week in Rome with two kids?", "A week in Rome with kids"),
+    ("My printer says it is offline but the cable is fine. What now?", "Printer that says it is offline"),
 )
+MARKS = " \t\"'`*_#~«»“”„‘’.,:;-–—"  # around what a model gives as a title
 
 
 def start_thread() -> Callable[[Sequence[str]], None]:
-    """Start the thread that makes titles; what to call, from any thread, with the generations that are over."""
+    """Start the thread that makes titles; what to call, from any thread, with generations that are over."""
     over: SimpleQueue[Sequence[str]] = SimpleQueue()
     threading.Thread(target=_run, args=(over,), name="titles", daemon=True).start()
     return over.put
@@ -70,37 +73,53 @@ def look_at(ids: Sequence[str]) -> None:
 
 
 def _first_answers(ids: Sequence[str]) -> list[Generation]:
-    """Those that wrote the first answer of a chat which nobody has named."""
-    written = (Generation.State.FINISHED, Generation.State.CANCELLED)
-    ended = Generation.objects.filter(pk__in=[uuid.UUID(hex=id) for id in ids], state__in=written)
-    ended = ended.filter(
-        message__parent__parent=None, message__chat__titled_by="", message__chat__deleted_at=None
-    ).exclude(message__content="")
-    found = ended.exclude(message__parent=None).select_related("message__parent", "message__chat__user")
-    return [g for g in found if not _others(g).filter(state__in=written).exists()]
+    """Those that wrote the first answer of a chat which nobody has named, to a question of many words."""
+    written = Generation.objects.filter(state__in=(Generation.State.FINISHED, Generation.State.CANCELLED))
+    found = (
+        written.filter(pk__in=[uuid.UUID(hex=id) for id in ids])
+        .filter(message__parent__parent=None, message__chat__titled_by="", message__chat__deleted_at=None)
+        .exclude(message__parent=None)
+        .exclude(message__content="")
+        .select_related("message__parent", "message__chat__user")
+    )
+    return [
+        generation
+        for generation in found
+        if len(_question(generation).split()) > WORDS
+        and not written.filter(message__chat=_chat(generation)).exclude(pk=generation.pk).exists()
+    ]
 
 
-def _others(generation: Generation) -> Any:
+def _chat(generation: Generation) -> Chat:
     assert generation.message
-    return Generation.objects.filter(message__chat=generation.message.chat_id).exclude(pk=generation.pk)
+    return generation.message.chat
+
+
+def _question(generation: Generation) -> str:
+    assert generation.message
+    assert generation.message.parent
+    return " ".join(generation.message.parent.content.split())[:EXCERPT]
 
 
 def _ask(generation: Generation) -> None:
-    message = generation.message
-    assert message and message.parent
-    question, answer = (" ".join(m.content.split())[:EXCERPT] for m in (message.parent, message))
+    turns = [*EXAMPLES, (_question(generation), "")]
+    messages = [
+        {"role": role, "content": text}
+        for question, title in turns
+        for role, text in (("user", ASK + question), ("assistant", title))
+        if text
+    ]
     request = GenerationRequest(
-        messages=({"role": "user", "content": ASK.format(words=WORDS, question=question, answer=answer)},),
+        messages=tuple(messages),
         sampling=SamplingParams(temperature=0.0),
         max_tokens=TOKENS,
         priority=LOWEST,
     )
-    user = message.chat.user
-    id = uuid.uuid4().hex
-    job = Job(id, "generate", request.to_dict(), "", owner=user.get_username(), submitted_at=time.time())
-    record = {"api": API, "model": generation.model, "user_id": user.pk, "priority": LOWEST}
-    sync_client().set(keys.title(id), message.chat_id, ex=LASTS_S)
-    jobs.submit_sync(job, record)
+    id, chat = uuid.uuid4().hex, _chat(generation)
+    owner = chat.user.get_username()
+    record = {"api": API, "model": generation.model, "user_id": chat.user.pk, "priority": LOWEST}
+    sync_client().set(keys.title(id), chat.pk, ex=LASTS_S)
+    jobs.submit_sync(Job(id, "generate", request.to_dict(), "", owner, time.time()), record)
 
 
 def _take(id: str, chat: int) -> None:
@@ -117,18 +136,12 @@ def _take(id: str, chat: int) -> None:
 
 
 def clean(text: str) -> str:
-    """A title out of what a model wrote, which may be a small one: one line without marks around it, TITLE_LENGTH
-    characters at most. "" for what is none."""
+    """A title out of what a model wrote, which may be a small one: one line without marks around it, of
+    TITLE_LENGTH characters and MOST_WORDS words at most. "" for what is none."""
     lines = [line for raw in text.replace("\0", "").splitlines() if (line := " ".join(raw.split()))]
     if not lines or lines[0].startswith("<"):  # it thinks aloud
         return ""
-    line = re.sub(r"^[\s#>*_\-–—]*(?:title|titel)\b\W*", "", lines[0], flags=re.IGNORECASE) or " ".join(
-        lines[1:2]
-    )
-    line = line.strip(" \t\"'`*_#~«»“”„‘’.,:;-–—")
-    words = line.split()
-    if len(words) > 2 * WORDS or len(line) > TITLE_LENGTH:
-        line = " ".join(words[:WORDS]).rstrip(",.:;–—-") + "…"
-    if len(line) > TITLE_LENGTH or not any(c.isalnum() for c in line):
-        return ""
-    return line
+    line = re.sub(r"^\W*(title|titel)\W*:\W*", "", lines[0] + "\n", flags=re.IGNORECASE).strip()
+    line = (line or " ".join(lines[1:2])).strip(MARKS)
+    is_one = len(line) <= TITLE_LENGTH and len(line.split()) <= MOST_WORDS and any(map(str.isalnum, line))
+    return line if is_one else ""

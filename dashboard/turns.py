@@ -135,7 +135,8 @@ def _answer(request: Request, chat: Chat, changed: list[Message], status: int = 
     """Tell the person's other pages, and reply with the markup of what was changed and all that follows it:
     {"after": the message before it or None, "html"}. What a page shows behind `after` makes way for it."""
     feed.changed(request.user, chat)
-    messages = thread(chat)
-    new = messages[messages.index(changed[0]) :]
-    html = "".join(render_to_string("dashboard/message.html", {"message": m}, request) for m in new)
-    return JsonResponse({"after": changed[0].parent_id, "html": html}, status=status)
+    first = changed[0]
+    turns = thread(chat)
+    new = turns[next(at for at, turn in enumerate(turns) if turn.pk == first.pk) :]
+    html = "".join(render_to_string("dashboard/message.html", {"message": turn}, request) for turn in new)
+    return JsonResponse({"after": first.parent_id, "html": html}, status=status)

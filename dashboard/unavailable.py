@@ -8,11 +8,12 @@ from collections.abc import Callable
 from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.template.loader import render_to_string
+from django.utils.translation import gettext_lazy as _
 
 logger = logging.getLogger(__name__)
 
 RETRY_AFTER = {"Retry-After": "5"}  # seconds
-MESSAGE = "The database can't be reached. Your text is still here; try again in a moment."
+MESSAGE = _("The database can't be reached. Your text is still here; try again in a moment.")
 
 
 class DatabaseAway:
@@ -29,5 +30,5 @@ class DatabaseAway:
             return None
         logger.warning("The database failed %s: %s", request.path, exception)
         if "json" in request.headers.get("Accept", ""):
-            return JsonResponse({"error": MESSAGE}, status=503, headers=RETRY_AFTER)
+            return JsonResponse({"error": str(MESSAGE)}, status=503, headers=RETRY_AFTER)
         return HttpResponse(render_to_string("503.html"), status=503, headers=RETRY_AFTER)

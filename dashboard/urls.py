@@ -9,6 +9,7 @@ urlpatterns = [
     path("chats/", turns.create, name="chats"),
     path("chats/more", chats.more, name="more"),
     path("chats/search", search.search, name="search"),
+    path("chats/settings", chats.check_settings, name="check_settings"),
     path("chats/<int:pk>/", views.chat, name="chat"),
     path("chats/<int:pk>/messages", turns.send, name="send"),
     path("chats/<int:pk>/title", chats.rename, name="rename"),

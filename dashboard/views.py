@@ -9,6 +9,7 @@ from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_GET, require_POST
 
 from inference.auth import Caller
+from inference.broker import people
 from inference.broker.connect import AWAY
 from inference.by_hand import Kind, act, may_operate
 from inference.messages import HIGHEST, LOWEST
@@ -41,6 +42,7 @@ FORMS: dict[str, type[WorkerForm]] = {  # what each action must be told
 @require_GET
 def chat(request: Request, pk: int | None = None) -> HttpResponse:
     """One's chats and one of them, or the place to start another."""
+    changes = people.last_sync(request.user.pk)  # first: what changes from now on is told by the feed
     current = None if pk is None else get_object_or_404(Chat.objects.of(request.user), pk=pk)
     page = chats.page(request.user)
     context = {
@@ -51,6 +53,7 @@ def chat(request: Request, pk: int | None = None) -> HttpResponse:
         "settings_form": ChatSettingsForm.of(current),
         "thread": thread(current) if current else [],
         "text_limit": TEXT_LIMIT,
+        "changes": changes,
     }
     return render(request, "dashboard/chat.html", context)
 

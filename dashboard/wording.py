@@ -29,3 +29,14 @@ def note(generation: Generation) -> str:
             return _("Cut off at the length limit.")
         return _("The model's context is full. Start a new chat to go on.")
     return ""
+
+
+def look(generation: Generation) -> str:
+    """waiting, while it is on its way; finished, stopped, cut or failed."""
+    if generation.state == Generation.State.FAILED:
+        return "failed"
+    if Generation.State.CANCELLED in (generation.state, generation.finish_reason):
+        return "stopped"
+    if generation.finish_reason == Generation.FinishReason.LENGTH:
+        return "cut"
+    return "finished" if generation.is_over else "waiting"

@@ -29,7 +29,7 @@ from django.db import (
 from django.db.models import Manager, Value
 from django.db.models.functions import Concat, Left
 
-from inference.broker import connect
+from inference.broker import connect, people
 from inference.broker import log as event_log
 from inference.broker.records import Record, RecordReader
 from inference.messages import Finished, Token
@@ -70,6 +70,7 @@ class Recorder:
             written = set(done)
             over = [r["id"] for id, r in entries if id in written and r["kind"] in ("finished", "failed")]
             self._persist(partial(event_log.let_go_sync, over))
+            self._persist(partial(_tell_readers, over))
             if over:
                 self.tell(over)
         return len(entries)
@@ -141,6 +142,14 @@ def write_batch(entries: Sequence[Entry]) -> list[str]:
             return [entry_id for entry in entries for entry_id in write_batch([entry])]
         logger.exception("Record %s cannot be written and is left out", entries[0][0])
         return [entries[0][0]]
+
+
+def _tell_readers(ids: Sequence[str]) -> None:
+    """Have the pages of those whose chats these generations answered show how they ended."""
+    if ids:
+        answers = Generation.objects.filter(pk__in=ids, message__isnull=False)
+        for person, chat in answers.values_list("message__chat__user", "message__chat"):
+            people.changed_sync(person, chat)
 
 
 @dataclass

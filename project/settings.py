@@ -139,7 +139,6 @@ LOGOUT_REDIRECT_URL = "login"
 
 LANGUAGE_CODE = "en"
 LANGUAGES = [("en", "English"), ("de", "Deutsch")]
-LOCALE_PATHS = [BASE_DIR / "project" / "locale"]
 TIME_ZONE = "UTC"
 USE_TZ = True
 

@@ -8,11 +8,29 @@ from typing import Any
 
 from django import template
 from django.template import Context
+from django.utils.translation import gettext_lazy as _
 
 from inference.broker import connect, occupancy
 
 logger = logging.getLogger(__name__)
 register = template.Library()
+
+# As names.js has them.
+STATES = {
+    "idle": _("idle"),
+    "prefill": _("reading"),
+    "decode": _("writing"),
+    "parking": _("parking"),
+    "parked": _("parked"),
+    "resuming": _("resuming"),
+    "held": _("held"),
+}
+
+
+@register.filter
+def state_word(state: str) -> str:
+    """What is done in a slot, in a word."""
+    return str(STATES.get(state, state))
 
 
 @register.inclusion_tag("admin/occupancy_panel.html", takes_context=True)

@@ -11,6 +11,7 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext_lazy as _
 
 from inference.models import Chat, Message
 
@@ -23,7 +24,7 @@ class ChatAdmin(LargeTable):
     list_display = ("__str__", "user", "turns", "created_at", "updated_at")
     list_select_related = ("user",)
     search_fields = ("title", "user__username")
-    search_help_text = "A title or a user's name"
+    search_help_text = _("A title or a user's name")
     date_hierarchy = "updated_at"  # by which the list is ordered
     readonly_fields = ("created_at", "updated_at")
     autocomplete_fields = ("user",)
@@ -33,7 +34,7 @@ class ChatAdmin(LargeTable):
         chats: QuerySet[Chat] = super().get_queryset(request)
         return chats.annotate(n_turns=Coalesce(Subquery(turns.values("n")), 0))
 
-    @admin.display(description="Messages")
+    @admin.display(description=_("Messages"))
     def turns(self, chat: Any) -> SafeString:
         url = f"{reverse('admin:inference_message_changelist')}?chat__id__exact={chat.pk}"
         return format_html('<a href="{}">{}</a>', url, chat.n_turns)
@@ -45,7 +46,7 @@ class MessageAdmin(ReadOnly, LargeTable):
     list_select_related = ("chat__user",)
     ordering = ("-created_at", "-pk")
     search_fields = ("chat__title", "chat__user__username")
-    search_help_text = "A chat's title or a user's name"
+    search_help_text = _("A chat's title or a user's name")
     date_hierarchy = "created_at"
 
     def get_search_results(

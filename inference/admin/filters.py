@@ -9,6 +9,8 @@ from django.contrib import admin
 from django.db import connections, router
 from django.db.models import F, Model, QuerySet
 from django.http import HttpRequest
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from inference.messages import PRIORITIES, priority_name
 from inference.models import ApiKey
@@ -62,36 +64,36 @@ class ValueFilter(admin.SimpleListFilter):
 
 
 class ApiFilter(ValueFilter):
-    title, parameter_name = "API", "api"
+    title, parameter_name = _("API"), "api"
 
 
 class ModelFilter(ValueFilter):
-    title, parameter_name = "model", "model"
+    title, parameter_name = _("model"), "model"
 
 
 class WorkerFilter(ValueFilter):
-    title, parameter_name = "worker", "worker"
+    title, parameter_name = _("worker"), "worker"
 
 
 class CauseFilter(ValueFilter):
-    title, parameter_name = "cause of its last park", "park_cause"
+    title, parameter_name = _("cause of its last park"), "park_cause"
 
     def label(self, value: str) -> str:
         return value.capitalize()
 
 
 class KindFilter(CauseFilter):
-    title, parameter_name = "kind of its last park", "park_kind"
+    title, parameter_name = _("kind of its last park"), "park_kind"
 
 
 class PriorityFilter(admin.SimpleListFilter):
     """By the priorities that were asked for, each by its word or its number."""
 
-    title, parameter_name = "priority", "priority"
+    title, parameter_name = _("priority"), "priority"
 
     def lookups(self, request: HttpRequest, model_admin: AnyAdmin) -> Iterable[tuple[str, str]]:
         names = [priority_name(number) for number in distinct(model_admin.model, "priority")]
-        return [(name, name.capitalize()) for name in names]
+        return [(name, gettext(name).capitalize()) for name in names]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         value = self.value() or ""
@@ -103,14 +105,14 @@ class PriorityFilter(admin.SimpleListFilter):
 class KeyFilter(admin.SimpleListFilter):
     """By API key: the ones used last, the one that is meant, or none. A key's own page leads here, too."""
 
-    title, parameter_name = "API key", "api_key"
+    title, parameter_name = _("API key"), "api_key"
 
     def lookups(self, request: HttpRequest, model_admin: AnyAdmin) -> Iterable[tuple[str, str]]:
         recent = list(ApiKey.objects.order_by(F("last_used_at").desc(nulls_last=True), "-pk")[:RECENT_KEYS])
         meant = self._meant()
         if meant is not None and meant not in [key.pk for key in recent]:
             recent += ApiKey.objects.filter(pk=meant)
-        return [*((str(key.pk), str(key)) for key in recent), ("none", "None")]
+        return [*((str(key.pk), str(key)) for key in recent), ("none", gettext("None"))]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         if self.value() == "none":
@@ -126,10 +128,14 @@ class KeyFilter(admin.SimpleListFilter):
 class ParkFilter(admin.SimpleListFilter):
     """By what became of a park."""
 
-    title, parameter_name = "outcome", "outcome"
+    title, parameter_name = _("outcome"), "outcome"
 
     def lookups(self, request: HttpRequest, model_admin: AnyAdmin) -> Iterable[tuple[str, str]]:
-        return [("open", "Parked now"), ("resumed", "Resumed"), ("ended", "Ended while parked")]
+        return [
+            ("open", gettext("Parked now")),
+            ("resumed", gettext("Resumed")),
+            ("ended", gettext("Ended while parked")),
+        ]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         match self.value():

@@ -14,6 +14,8 @@ from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.http import urlencode
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from inference.messages import priority_name
 from inference.models import Generation, OperatorAction
@@ -55,19 +57,19 @@ class GenerationAdmin(ReadOnly, Operable, CsvExport):
     )
     list_select_related = ("user", "api_key")
     search_fields = ("id",)
-    search_help_text = (
+    search_help_text = _(
         "The beginning of an id (four digits at least), a person's name, or an API key's name or first "
-        f"characters: the newest {search.NEWEST:,} of each"
-    )
+        "characters: the newest %(n)s of each"
+    ) % {"n": f"{search.NEWEST:,}"}
     date_hierarchy = "created_at"
     fieldsets = (
         (None, {"fields": ("state_badge", "asked_by_link", "key_link", "chat_link", "worker_link", "error")}),
         (
-            "Request",
+            _("Request"),
             {"fields": ("api", "model", "stream", "urgency", "prompt_tokens", "completion_tokens", "finish")},
         ),
         (
-            "Times",
+            _("Times"),
             {"fields": ("created_at", "started_at", "first_token", "finished_at", "parked")},
         ),
     )
@@ -112,11 +114,11 @@ class GenerationAdmin(ReadOnly, Operable, CsvExport):
             raise PermissionDenied
         return states(request)
 
-    @admin.display(description="Id")
+    @admin.display(description=_("Id"))
     def short_id(self, generation: Generation) -> str:
         return generation.id.hex[:8]
 
-    @admin.display(description="State")
+    @admin.display(description=_("State"))
     def state_badge(self, generation: Generation) -> SafeString:
         if generation.is_over:
             return badge(generation.state, generation.get_state_display())
@@ -128,32 +130,33 @@ class GenerationAdmin(ReadOnly, Operable, CsvExport):
             generation.get_state_display(),
         )
 
-    @admin.display(description="Asked by")
+    @admin.display(description=_("Asked by"))
     def asked_by(self, generation: Generation) -> str:
         return str(generation.user or generation.api_key or "–")
 
-    @admin.display(description="Tokens")
+    @admin.display(description=_("Tokens"))
     def tokens(self, generation: Generation) -> str:
         """Of the prompt, and of the answer when that is known."""
         known = (generation.prompt_tokens, generation.completion_tokens)
         return " → ".join("–" if n is None else str(n) for n in known)
 
-    @admin.display(description="Priority")
+    @admin.display(description=_("Priority"))
     def urgency(self, generation: Generation) -> str:
-        return priority_name(generation.priority)
+        return gettext(priority_name(generation.priority))
 
-    @admin.display(description="Parked")
+    @admin.display(description=_("Parked"))
     def parked(self, generation: Generation) -> str:
         """How often, and for how long in all."""
         if not generation.parks:
             return "–"
-        return f"{generation.parks} in {seconds(generation.parked_s)}".replace(" ", "\u00a0")
+        text = gettext("%(n)s in %(time)s") % {"n": generation.parks, "time": seconds(generation.parked_s)}
+        return text.replace(" ", "\u00a0")
 
-    @admin.display(description="First token")
+    @admin.display(description=_("First token"))
     def first_token(self, generation: Generation) -> str:
         return seconds(generation.ttft_s)
 
-    @admin.display(description="Finish", empty_value="–")
+    @admin.display(description=_("Finish"), empty_value="–")
     def finish(self, generation: Generation) -> str:
         return generation.get_finish_reason_display()
 
@@ -176,20 +179,22 @@ class GenerationAdmin(ReadOnly, Operable, CsvExport):
         }
         return super().render_change_form(request, context, *args, **kwargs)
 
-    @admin.display(description="Person")
+    @admin.display(description=_("Person"))
     def asked_by_link(self, generation: Generation) -> SafeString | str:
         return self._with_all("user__id__exact", generation.user_id, link_to(generation.user))
 
-    @admin.display(description="API key")
+    @admin.display(description=_("API key"))
     def key_link(self, generation: Generation) -> SafeString | str:
         return self._with_all("api_key", generation.api_key_id, link_to(generation.api_key))
 
-    @admin.display(description="Chat")
+    @admin.display(description=_("Chat"))
     def chat_link(self, generation: Generation) -> SafeString | str:
         chat = generation.message and generation.message.chat
-        return link_to(chat, f"Chat {chat.pk}") if chat else "–"  # its title is its owner's own words
+        return (
+            link_to(chat, gettext("Chat %(pk)s") % {"pk": chat.pk}) if chat else "–"
+        )  # its title is its owner's own words
 
-    @admin.display(description="Worker")
+    @admin.display(description=_("Worker"))
     def worker_link(self, generation: Generation) -> SafeString | str:
         return self._with_all("worker", generation.worker, generation.worker or "–")
 
@@ -199,5 +204,5 @@ class GenerationAdmin(ReadOnly, Operable, CsvExport):
             return text
         url = reverse("admin:inference_generation_changelist")
         return format_html(
-            '{} · <a href="{}?{}">all generations</a>', text, url, urlencode({parameter: value})
+            '{} · <a href="{}?{}">{}</a>', text, url, urlencode({parameter: value}), _("all generations")
         )

@@ -14,6 +14,8 @@ from django.utils import timezone
 from django.utils.cache import add_never_cache_headers
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from inference.messages import priority_name
 from inference.models import ApiKey
@@ -37,7 +39,7 @@ class ApiKeyAdmin(LargeTable):
     list_filter = (("revoked_at", admin.EmptyFieldListFilter), "notices")
     list_select_related = ("owner__limits",)
     search_fields = ("name", "prefix", "owner__username")
-    search_help_text = "A key's name or first characters, or its owner's name"
+    search_help_text = _("A key's name or first characters, or its owner's name")
     date_hierarchy = "created_at"
     editable = ("name", "owner", "expires_at", "notices", "max_priority", "max_concurrent", "max_output")
     readonly_fields = ("prefix", "created_at", "last_used_at", "revoked_at", "generations")
@@ -64,7 +66,7 @@ class ApiKeyAdmin(LargeTable):
         context = {
             **self.admin_site.each_context(request),
             "opts": self.opts,
-            "title": "The new API key",
+            "title": _("The new API key"),
             "key": obj,
             "plain": obj.plain,  # type: ignore[attr-defined]
         }
@@ -72,28 +74,36 @@ class ApiKeyAdmin(LargeTable):
         add_never_cache_headers(reply)
         return reply
 
-    @admin.display(description="State")
+    @admin.display(description=_("State"))
     def state_badge(self, key: ApiKey) -> SafeString:
         if key.revoked_at:
-            return badge("failed", "Revoked")
+            return badge("failed", gettext("Revoked"))
         if key.is_expired:
-            return badge("cancelled", "Expired")
-        return badge("running", "Usable") if key.is_usable else badge("cancelled", "Owner inactive")
+            return badge("cancelled", gettext("Expired"))
+        return (
+            badge("running", gettext("Usable"))
+            if key.is_usable
+            else badge("cancelled", gettext("Owner inactive"))
+        )
 
-    @admin.display(description="Generations")
+    @admin.display(description=_("Generations"))
     def generations(self, key: ApiKey) -> SafeString:
         url = f"{reverse('admin:inference_generation_changelist')}?api_key={key.pk}"
-        return format_html('<a href="{}">All of this key</a>', url)
+        return format_html('<a href="{}">{}</a>', url, _("All of this key"))
 
-    @admin.display(description="Highest priority")
+    @admin.display(description=_("Highest priority"))
     def highest_priority(self, key: ApiKey) -> str:
-        return priority_name(key.ceiling)
+        return gettext(priority_name(key.ceiling))
 
-    @admin.action(description="Revoke the selected API keys", permissions=["change"])
+    @admin.action(description=_("Revoke the selected API keys"), permissions=["change"])
     def revoke(self, request: HttpRequest, queryset: QuerySet[ApiKey]) -> None:
         keys = list(queryset.filter(revoked_at=None))
         for key in keys:
             key.revoked_at = timezone.now()
             key.save(update_fields=["revoked_at"])
             self.log_change(request, key, "Revoked.")
-        self.message_user(request, f"{len(keys)} revoked.", messages.SUCCESS if keys else messages.WARNING)
+        self.message_user(
+            request,
+            gettext("%(n)s revoked.") % {"n": len(keys)},
+            messages.SUCCESS if keys else messages.WARNING,
+        )

@@ -12,6 +12,8 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
+from django.utils.translation import gettext, ngettext
+from django.utils.translation import gettext_lazy as _
 
 from inference import by_hand
 from inference.auth import Caller
@@ -26,11 +28,11 @@ MOST = 100  # generations: a park waits for a step of the worker, and so does wh
 BACK = "_page"  # set by the buttons of a generation's own page
 
 DONE = {
-    "park": "%s parked and held.",
-    "unpark": "%s released: it goes on when its turn comes.",
-    "cancel": "%s told to end.",
+    "park": _("%s parked and held."),
+    "unpark": _("%s released: it goes on when its turn comes."),
+    "cancel": _("%s told to end."),
 }
-UNREACHABLE = "The worker can't be reached. Try again in a moment."
+UNREACHABLE = _("The worker can't be reached. Try again in a moment.")
 
 
 class Operable(AnyAdmin):
@@ -41,15 +43,15 @@ class Operable(AnyAdmin):
     def has_operate_permission(self, request: HttpRequest) -> bool:
         return by_hand.may_operate(request.user)
 
-    @admin.action(description="Park and hold", permissions=["operate"])
+    @admin.action(description=_("Park and hold"), permissions=["operate"])
     def park(self, request: HttpRequest, queryset: QuerySet[Generation]) -> HttpResponse | None:
         return self._carry_out("park", request, queryset)
 
-    @admin.action(description="Release", permissions=["operate"])
+    @admin.action(description=_("Release"), permissions=["operate"])
     def unpark(self, request: HttpRequest, queryset: QuerySet[Generation]) -> HttpResponse | None:
         return self._carry_out("unpark", request, queryset)
 
-    @admin.action(description="Cancel", permissions=["operate"])
+    @admin.action(description=_("Cancel"), permissions=["operate"])
     def cancel(self, request: HttpRequest, queryset: QuerySet[Generation]) -> HttpResponse | None:
         if "confirmed" in request.POST:
             return self._carry_out("cancel", request, queryset)
@@ -59,7 +61,7 @@ class Operable(AnyAdmin):
         context = {
             **self.admin_site.each_context(request),
             "opts": self.opts,
-            "title": "Cancel?",
+            "title": gettext("Cancel?"),
             "generations": running,
             "checkbox": ACTION_CHECKBOX_NAME,
             "back": BACK if BACK in request.POST else "",
@@ -71,17 +73,25 @@ class Operable(AnyAdmin):
     ) -> HttpResponse | None:
         running = list(_running(queryset)[: MOST + 1])
         if len(running) > MOST:
-            self.message_user(request, f"Choose {MOST} at most: nothing was done.", messages.ERROR)
+            self.message_user(
+                request, gettext("Choose %(n)s at most: nothing was done.") % {"n": MOST}, messages.ERROR
+            )
             return None
         n_over = queryset.filter(state__in=Generation.OVER)[: MOST + 1].count() if not running else 0
         if n_over:
-            self.message_user(request, "Nothing to do: what you chose has ended.", messages.WARNING)
+            self.message_user(request, gettext("Nothing to do: what you chose has ended."), messages.WARNING)
         done, refused = self._each(kind, request, running)
         if done:
-            named = ", ".join(str(one) for one in done[:3]) if len(done) <= 3 else f"{len(done)} generations"
+            named = ", ".join(str(one) for one in done)
+            if len(done) > 3:
+                named = gettext("%(n)s generations") % {"n": len(done)}
             self.message_user(request, DONE[kind] % named, messages.SUCCESS)
         for reason, n in refused.items():
-            self.message_user(request, reason if n == 1 else f"{n} times: {reason}", messages.ERROR)
+            self.message_user(
+                request,
+                ngettext("%(reason)s", "%(n)s times: %(reason)s", n) % {"n": n, "reason": reason},
+                messages.ERROR,
+            )
         if BACK in request.POST and (chosen := request.POST.get(ACTION_CHECKBOX_NAME)):
             return HttpResponseRedirect(reverse("admin:inference_generation_change", args=[chosen]))
         return None
@@ -106,7 +116,7 @@ class Operable(AnyAdmin):
                 if error.status == 503:
                     break
             except AWAY:
-                refused[UNREACHABLE] += 1
+                refused[str(UNREACHABLE)] += 1
                 break
             else:
                 done.append(generation)

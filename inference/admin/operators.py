@@ -9,6 +9,7 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext_lazy as _
 
 from inference.models import OperatorAction
 
@@ -21,7 +22,7 @@ class OperatorActionAdmin(ReadOnly, CsvExport):
     list_display = ("created_at", "kind", "by", "chat", "slot", "worker", "detail")
     list_filter = ("kind",)
     search_fields = ("by", "generation__startswith")
-    search_help_text = "The name of who did it, or the beginning of a generation's id"
+    search_help_text = _("The name of who did it, or the beginning of a generation's id")
     date_hierarchy = "created_at"
     readonly_fields = ("generation",)
     csv_columns = ("created_at", "kind", "by", "generation", "slot", "worker", "detail")
@@ -29,7 +30,7 @@ class OperatorActionAdmin(ReadOnly, CsvExport):
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
 
-    @admin.display(description="Generation")
+    @admin.display(description=_("Generation"))
     def chat(self, action: OperatorAction) -> SafeString | str:
         if action.generation is None:
             return "–"

@@ -6,6 +6,7 @@ from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext_lazy as _
 
 from inference.models import Preemption
 
@@ -32,7 +33,7 @@ class PreemptionAdmin(ReadOnly, CsvExport):
     list_filter = ("cause", "kind", ParkFilter)
     list_select_related = ("generation__user", "generation__api_key")
     search_fields = ("generation__id",)
-    search_help_text = "The beginning of a generation's id (four digits at least)"
+    search_help_text = _("The beginning of a generation's id (four digits at least)")
     date_hierarchy = "parked_at"
     csv_columns = (
         "generation",
@@ -52,18 +53,18 @@ class PreemptionAdmin(ReadOnly, CsvExport):
         term = search_term.strip()
         return (search.parks(queryset, term) if term else queryset), False
 
-    @admin.display(description="Generation")
+    @admin.display(description=_("Generation"))
     def of(self, park: Preemption) -> SafeString | str:
         return link_to(park.generation, park.generation.id.hex[:8])
 
-    @admin.display(description="Asked by")
+    @admin.display(description=_("Asked by"))
     def asked_by(self, park: Preemption) -> str:
         return str(park.generation.user or park.generation.api_key or "–")
 
-    @admin.display(description="Host RAM")
+    @admin.display(description=_("Host RAM"))
     def ram(self, park: Preemption) -> str:
         return mebibytes(park.bytes)
 
-    @admin.display(description="Waited")
+    @admin.display(description=_("Waited"))
     def waited(self, park: Preemption) -> str:
         return seconds(park.waited_s)

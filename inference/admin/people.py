@@ -11,6 +11,7 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext_lazy as _
 
 from inference.models import UserLimits
 
@@ -39,9 +40,9 @@ class LimitedUserAdmin(UserAdminBase):
 
     def get_fieldsets(self, request: HttpRequest, obj: User | None = None) -> Any:
         fieldsets = super().get_fieldsets(request, obj)
-        return [*fieldsets, ("Generations", {"fields": ("generations",)})] if obj else fieldsets
+        return [*fieldsets, (_("Generations"), {"fields": ("generations",)})] if obj else fieldsets
 
-    @admin.display(description="Generations")
+    @admin.display(description=_("Generations"))
     def generations(self, user: User) -> SafeString:
         url = f"{reverse('admin:inference_generation_changelist')}?user__id__exact={user.pk}"
-        return format_html('<a href="{}">All of this person</a>', url)
+        return format_html('<a href="{}">{}</a>', url, _("All of this person"))

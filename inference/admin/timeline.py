@@ -6,17 +6,19 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from django.utils.translation import gettext_lazy as _
+
 from inference.models import Generation, Preemption
 
 WIDTH = 1000.0  # units of the drawing
 LEAST = 3.0  # units: what a span takes in the drawing, however short it was
 
 TITLES = {
-    "queued": "Queued",
-    "prefill": "Prefill",
-    "decode": "Decode",
-    "running": "Prefill or decode",
-    "parked": "Parked",
+    "queued": _("Queued"),
+    "prefill": _("Prefill"),
+    "decode": _("Decode"),
+    "running": _("Prefill or decode"),
+    "parked": _("Parked"),
 }
 
 
@@ -32,7 +34,7 @@ class Span:
 
     @property
     def title(self) -> str:
-        return TITLES[self.kind]
+        return str(TITLES[self.kind])
 
     @property
     def seconds(self) -> float:
@@ -64,7 +66,7 @@ class Life:
         for span in self.spans:
             total, n = totals.get(span.kind, (0.0, 0))
             totals[span.kind] = (total + span.seconds, n + 1)
-        return [(kind, TITLES[kind], total, n) for kind, (total, n) in totals.items()]
+        return [(kind, str(TITLES[kind]), total, n) for kind, (total, n) in totals.items()]
 
 
 def life_of(generation: Generation, parks: Iterable[Preemption], now: datetime) -> Life:

@@ -7,6 +7,7 @@ told, and every now and then when it is not.
 from __future__ import annotations
 
 import contextlib
+import re
 from typing import Any
 
 from channels.layers import get_channel_layer
@@ -31,16 +32,31 @@ def changed_sync(person: int, chat: int) -> None:
     layer: Any = get_channel_layer()
     config: Any = settings.CHANNEL_LAYERS["default"]["CONFIG"]  # the layer's own prefix wants an event loop
     pipe = sync_client().pipeline(transaction=False)
-    pipe.xadd(changes(person), {"chat": chat}, maxlen=KEEP)
+    pipe.xadd(changes(person), {"chat": chat}, maxlen=KEEP, approximate=False)
     pipe.expire(changes(person), KEEP_S)
     pipe.publish(f"{config['prefix']}__group__{group(person)}", layer.serialize({"type": "chats.changed"}))
     with contextlib.suppress(*AWAY):
         pipe.execute()
 
 
+def is_place(text: str) -> bool:
+    """Whether this can be where changes end."""
+    return re.fullmatch(r"\d{1,15}-\d{1,10}", text) is not None
+
+
+def last_sync(person: int) -> str:
+    """`last` for a thread; "" while Redis is away."""
+    with contextlib.suppress(*AWAY):
+        return _place(sync_client().xrevrange(changes(person), count=1))
+    return ""
+
+
 async def last(person: int) -> str:
     """Where the changes of this moment end. Raises RedisError or OSError."""
-    found: Any = await async_client().xrevrange(changes(person), count=1)
+    return _place(await async_client().xrevrange(changes(person), count=1))
+
+
+def _place(found: Any) -> str:
     return str(found[0][0].decode()) if found else NOTHING
 
 

@@ -188,6 +188,11 @@ class Engine:
         return scheduler.head(self._pool())
 
     @property
+    def line(self) -> Iterator[Sequence]:
+        """Who waits, queued or parked, in the order of their turn. Not who is held."""
+        return (seq for seq, _ in scheduler.line(self._pool()))
+
+    @property
     def idle(self) -> bool:
         """There is nothing to do until somebody comes, or a held sequence is released."""
         return not (self.residents or self.leaving or self.queued) and all(s.held for s in self.parked)

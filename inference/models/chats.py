@@ -10,6 +10,8 @@ from django.contrib.auth.models import User
 from django.db import models
 from django.utils import timezone
 from django.utils.text import Truncator
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 TITLE_LENGTH = 60  # characters of a title made from a message
 
@@ -24,9 +26,9 @@ class Chat(models.Model):
     """One person's conversation."""
 
     class TitledBy(models.TextChoices):
-        FIRST_WORDS = "", "its first words"
-        MODEL = "model", "the model"
-        PERSON = "person", "its owner"
+        FIRST_WORDS = "", _("its first words")
+        MODEL = "model", _("the model")
+        PERSON = "person", _("its owner")
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="chats")
     title = models.CharField(max_length=200, blank=True)
@@ -40,17 +42,17 @@ class Chat(models.Model):
         blank=True,
         editable=False,
         related_name="+",
-        help_text="The last message of the path that is read.",
+        help_text=_("The last message of the path that is read."),
     )
     system_prompt = models.TextField(blank=True)
-    temperature = models.FloatField(null=True, blank=True, help_text="Empty: the server's.")
-    top_p = models.FloatField(null=True, blank=True, help_text="Empty: the server's.")
-    max_tokens = models.PositiveIntegerField(null=True, blank=True, help_text="Empty: the server's limit.")
-    seed = models.BigIntegerField(null=True, blank=True, help_text="Empty: another one each time.")
+    temperature = models.FloatField(null=True, blank=True, help_text=_("Empty: the server's."))
+    top_p = models.FloatField(null=True, blank=True, help_text=_("Empty: the server's."))
+    max_tokens = models.PositiveIntegerField(null=True, blank=True, help_text=_("Empty: the server's limit."))
+    seed = models.BigIntegerField(null=True, blank=True, help_text=_("Empty: another one each time."))
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     updated_at = models.DateTimeField(auto_now=True)
     deleted_at = models.DateTimeField(
-        null=True, blank=True, editable=False, help_text="It can be had back until it is purged."
+        null=True, blank=True, editable=False, help_text=_("It can be had back until it is purged.")
     )
 
     objects = ChatQuerySet.as_manager()
@@ -65,7 +67,7 @@ class Chat(models.Model):
         )
 
     def __str__(self) -> str:
-        return self.title or f"Chat {self.pk}"
+        return self.title or gettext("Chat %(pk)s") % {"pk": self.pk}
 
     @staticmethod
     def title_for(text: str) -> str:
@@ -117,9 +119,9 @@ class Message(models.Model):
     """One turn of a chat. The assistant's is created empty with its generation; the recorder fills it."""
 
     class Role(models.TextChoices):
-        SYSTEM = "system"
-        USER = "user"
-        ASSISTANT = "assistant"
+        SYSTEM = "system", _("System")
+        USER = "user", _("User")
+        ASSISTANT = "assistant", _("Assistant")
 
     chat = models.ForeignKey(Chat, on_delete=models.CASCADE, related_name="messages")
     parent = models.ForeignKey(
@@ -129,7 +131,7 @@ class Message(models.Model):
         blank=True,
         editable=False,
         related_name="children",
-        help_text="The message before it; its siblings are other versions of it.",
+        help_text=_("The message before it; its siblings are other versions of it."),
     )
     next = models.ForeignKey(
         "self",
@@ -158,7 +160,7 @@ class Share(models.Model):
     chat = models.ForeignKey(Chat, on_delete=models.CASCADE, related_name="shares")
     token = models.CharField(max_length=43, unique=True, default=secrets.token_urlsafe, editable=False)
     leaf = models.ForeignKey(
-        Message, on_delete=models.CASCADE, related_name="+", help_text="The last message that is shown."
+        Message, on_delete=models.CASCADE, related_name="+", help_text=_("The last message that is shown.")
     )
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     revoked_at = models.DateTimeField(null=True, blank=True, editable=False)

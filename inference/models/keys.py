@@ -11,6 +11,8 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import models
 from django.utils import timezone
+from django.utils.text import format_lazy
+from django.utils.translation import gettext_lazy as _
 
 from inference.messages import NORMAL
 
@@ -57,46 +59,48 @@ class ApiKey(models.Model):
     """A program's key. It carries 256 random bits, so a bare hash is safe and can be looked up."""
 
     name = models.CharField(max_length=100)
-    prefix = models.CharField(max_length=16, editable=False, help_text="The key's first characters.")
+    prefix = models.CharField(max_length=16, editable=False, help_text=_("The key's first characters."))
     hash = models.CharField(max_length=64, unique=True, editable=False)
     owner = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, null=True, blank=True, related_name="api_keys"
     )
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     last_used_at = models.DateTimeField(null=True, blank=True, editable=False)
-    expires_at = models.DateTimeField(null=True, blank=True, help_text="Empty: it does not expire.")
+    expires_at = models.DateTimeField(null=True, blank=True, help_text=_("Empty: it does not expire."))
     revoked_at = models.DateTimeField(null=True, blank=True, editable=False)
     notices = models.BooleanField(
         default=True,
-        help_text="Streams carry comments about parks and waiting. Off for clients that reject comments.",
+        help_text=_("Streams carry comments about parks and waiting. Off for clients that reject comments."),
     )
     max_priority = models.SmallIntegerField(
-        "highest priority",
+        _("highest priority"),
         null=True,
         blank=True,
         validators=PRIORITY_RANGE,
-        help_text=f"{PRIORITY_HELP} Empty: its owner's; normal for a key without an owner.",
+        help_text=format_lazy(
+            "{} {}", PRIORITY_HELP, _("Empty: its owner's; normal for a key without an owner.")
+        ),
     )
     max_concurrent = models.PositiveIntegerField(
-        "generations at once",
+        _("generations at once"),
         null=True,
         blank=True,
         validators=AT_LEAST_ONE,
-        help_text="Empty: the server's limit. Its owner's limit holds besides.",
+        help_text=_("Empty: the server's limit. Its owner's limit holds besides."),
     )
     max_output = models.PositiveIntegerField(
-        "tokens of an answer",
+        _("tokens of an answer"),
         null=True,
         blank=True,
         validators=AT_LEAST_ONE,
-        help_text="At most. Empty: the server's limit.",
+        help_text=_("At most. Empty: the server's limit."),
     )
 
     objects: ClassVar[models.Manager[ApiKey]] = models.Manager.from_queryset(ApiKeyQuerySet)()
 
     class Meta:
-        verbose_name = "API key"
-        verbose_name_plural = "API keys"
+        verbose_name = _("API key")
+        verbose_name_plural = _("API keys")
         ordering = ("-created_at", "-pk")
         indexes = (models.Index(fields=("-created_at",)),)
 

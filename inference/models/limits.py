@@ -5,6 +5,8 @@ from __future__ import annotations
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import models
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from inference.messages import NORMAL
 
@@ -16,21 +18,21 @@ class UserLimits(models.Model):
 
     user = models.OneToOneField(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="limits")
     max_priority = models.SmallIntegerField(
-        "highest priority", default=NORMAL, validators=PRIORITY_RANGE, help_text=PRIORITY_HELP
+        _("highest priority"), default=NORMAL, validators=PRIORITY_RANGE, help_text=PRIORITY_HELP
     )
     max_concurrent = models.PositiveIntegerField(
-        "generations at once",
+        _("generations at once"),
         null=True,
         blank=True,
         validators=AT_LEAST_ONE,
-        help_text="In the browser and by all keys together. Empty: the server's limit.",
+        help_text=_("In the browser and by all keys together. Empty: the server's limit."),
     )
 
     class Meta:
-        verbose_name = verbose_name_plural = "limits"
+        verbose_name = verbose_name_plural = _("limits")
 
     def __str__(self) -> str:
-        return f"Limits of {self.user}"
+        return gettext("Limits of %(user)s") % {"user": self.user}
 
     @staticmethod
     def ceiling(user: User) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.conf import settings
 from django.db import models
 from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
 
 from .keys import ApiKey
 
@@ -14,27 +15,29 @@ class OperatorAction(models.Model):
     it names."""
 
     class Kind(models.TextChoices):
-        PARK = "park", "Park and hold"
-        UNPARK = "unpark", "Release"
-        CANCEL = "cancel", "Cancel"
-        PRIORITISE = "prioritise", "Change of priority"
-        DRAIN = "drain", "Drain"
-        UNDRAIN = "undrain", "End of draining"
+        PARK = "park", _("Park and hold")
+        UNPARK = "unpark", _("Release")
+        CANCEL = "cancel", _("Cancel")
+        PRIORITISE = "prioritise", _("Change of priority")
+        DRAIN = "drain", _("Drain")
+        UNDRAIN = "undrain", _("End of draining")
 
-    kind = models.CharField("action", max_length=16, choices=Kind)
-    by = models.CharField(max_length=200, blank=True, help_text="The user's or the key's name at that time.")
+    kind = models.CharField(_("action"), max_length=16, choices=Kind)
+    by = models.CharField(
+        max_length=200, blank=True, help_text=_("The user's or the key's name at that time.")
+    )
     user = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
     )
     api_key = models.ForeignKey(
-        ApiKey, on_delete=models.SET_NULL, null=True, blank=True, related_name="+", verbose_name="API key"
+        ApiKey, on_delete=models.SET_NULL, null=True, blank=True, related_name="+", verbose_name=_("API key")
     )
     # No foreign key: the generation's row can come later than this one.
     generation = models.UUIDField(null=True, editable=False)  # None: it was done to the worker
-    slot = models.IntegerField(default=-1, help_text="-1: it had none.")
+    slot = models.IntegerField(default=-1, help_text=_("-1: it had none."))
     worker = models.CharField(max_length=100)
     detail = models.CharField(max_length=100, blank=True)
-    created_at = models.DateTimeField("when", default=timezone.now, editable=False)
+    created_at = models.DateTimeField(_("when"), default=timezone.now, editable=False)
 
     class Meta:
         ordering = ("-created_at", "-pk")

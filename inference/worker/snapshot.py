@@ -36,6 +36,7 @@ class Snapshots:
         counters["copied_out_bytes_total"], counters["copied_in_bytes_total"] = engine.copied_bytes
         self._measure(now)
         head = engine.head
+        turns = {s.id: turn for turn, s in enumerate(engine.line, 1)}
         return {
             "taken_at": epoch + now,
             "silence": self._longest_silence(now),
@@ -49,7 +50,7 @@ class Snapshots:
             },
             "pool": {"cells": engine.n_cells, "used": engine.used_cells},
             "slots": [self._slot(i, shown.get(i), epoch) for i in range(engine.n_slots)],
-            "parked": [_parked(s, epoch) for s in (*engine.parked, *engine.leaving)],
+            "parked": [_parked(s, epoch, turns.get(s.id)) for s in (*engine.parked, *engine.leaving)],
             "queue": [
                 {
                     "generation": s.id,
@@ -57,6 +58,7 @@ class Snapshots:
                     "priority": s.priority,
                     "since": epoch + s.arrived_at,
                     "n_prompt_tokens": s.n_prompt,
+                    "turn": turns.get(s.id),
                 }
                 for s in engine.queued
             ],
@@ -127,7 +129,7 @@ def _state(s: Sequence) -> str:
     return {State.LEAVING: "parking", State.PARKED: "parked", State.RETURNING: "resuming"}[s.state]
 
 
-def _parked(s: Sequence, epoch: float) -> dict[str, Any]:
+def _parked(s: Sequence, epoch: float, turn: int | None) -> dict[str, Any]:
     return {
         "generation": s.id,
         "owner": s.owner,
@@ -141,4 +143,5 @@ def _parked(s: Sequence, epoch: float) -> dict[str, Any]:
         "method": s.method,
         "cause": s.cause,
         "parks": s.parks,
+        "turn": turn,
     }

@@ -57,7 +57,7 @@ async def read(generation: Generation, user, *told: Any, first: tuple[Any, ...] 
         await publisher.publish([(id, seq, event) for seq, event in enumerate(first, 1)])
     async with aclosing(stream.follow(generation, user, 0)) as chunks:
         async for chunk in chunks:
-            heard += decoded(chunk)
+            heard += [event for event in decoded(chunk) if event[1] != "now"]
             if first and len(heard) == len(first):
                 await sync_to_async(lose)()
                 first = ()

@@ -75,7 +75,7 @@ async def test_events_that_come_later_are_told_as_they_come(generation, ada):
             found += decoded(chunk)
             if found and found[-1][1] == "accepted":
                 await publish(generation, Token(1, "Boats"), END, first=2)
-    assert [kind for _, kind, _ in found] == ["accepted", "token", "finished"]
+    assert [kind for _, kind, _ in found if kind != "now"] == ["accepted", "token", "finished"]
 
 
 async def test_silence_is_filled_with_comments(generation, ada):
@@ -101,9 +101,20 @@ async def test_without_a_worker_it_says_so_while_it_waits(generation, ada):
     async with aclosing(stream.follow(generation, ada, 0)) as chunks:
         async for chunk in chunks:
             for _, kind, data in decoded(chunk):
-                assert kind == "waiting"
-                assert "will be answered when it is back" in data["reason"]
-                return
+                if kind == "waiting":
+                    assert data == {"reason": "no worker"}
+                    return
+
+
+async def test_what_has_been_is_told_apart_from_what_is(generation, ada):
+    await publish(generation, Accepted(5, 1, -1), Preempted(0, "pressure", 9, 99), Resumed(0, 1.0))
+    kinds = []
+    async with aclosing(stream.follow(generation, ada, 1)) as chunks:
+        async for chunk in chunks:
+            kinds += [kind for _, kind, _ in decoded(chunk)]
+            if kinds[-1:] == ["now"]:
+                await publish(generation, Preempted(0, "pressure", 9, 99), END, first=4)
+    assert kinds == ["preempted", "resumed", "now", "preempted", "finished"]
 
 
 async def test_a_failure_ends_the_stream(generation, ada):
@@ -119,7 +130,7 @@ async def test_a_generation_that_is_over_is_told_from_its_row(generation, ada):
     generation.state = "finished"
     await generation.asave()
     found = await read(generation, ada)
-    end = {"note": "", "unfinished": False}
+    end = {"note": "", "look": "finished", "unfinished": False}
     assert [(kind, data) for _, kind, data in found] == [("text", "Boats float."), ("finished", end)]
 
 

@@ -228,6 +228,17 @@ def test_an_answer_that_has_been_answered_does_not_go_on(as_ada, chat):
     assert post(as_ada, answer, "continue").status_code == 409
 
 
+def test_what_others_are_shown_by_a_link_stays_as_it_is(as_ada, chat):
+    add(chat, "user", "One")
+    answer = add(chat, "assistant", "Boats fl", state="cancelled")
+    chat.shares.create(leaf=answer)
+    post(as_ada, answer, "continue")
+    end(chat, "oat.")
+    assert read(chat) == ["One", "Boats float."]
+    answer.refresh_from_db()
+    assert answer.content == "Boats fl"
+
+
 def test_what_was_written_stays_when_it_cannot_go_on(as_ada, chat, redis_away):
     add(chat, "user", "One")
     answer = add(chat, "assistant", "Boats fl", state="cancelled")

@@ -1,57 +1,64 @@
 /** What an operator does with a chat or a worker: said before and asked about, and the outcome said after. */
 
 import { post } from "./post.js";
+import { fill, gettext, ngettext } from "./words.js";
 
-const PRIORITIES = { high: -1, normal: 0, low: 1 };
+const PRIORITIES = [-1, 0, 1];
 const number = new Intl.NumberFormat();
+const capital = (text) => text[0].toUpperCase() + text.slice(1);
 
-export const priorityName = (priority) => Object.keys(PRIORITIES).find((name) => PRIORITIES[name] === priority) ?? `priority ${priority}`;
+const LEVELS = { [-1]: gettext("high"), 0: gettext("normal"), 1: gettext("low") };
+export const priorityName = (priority) => LEVELS[priority] ?? fill(gettext("priority %(n)s"), { n: priority });
 
 /** By name: the button's words, what is asked, what it will do, and what it did, told from the worker's answer. */
 const ACTIONS = {
   park: {
-    button: () => "Park and hold",
-    item: () => "Park and hold…",
-    question: ({ who }) => `Park ${who} and hold it?`,
-    effect: () => "Its text stops at once and its place goes to others. Its reader is told that an operator holds it. It stays parked until somebody releases it; nothing of it is lost.",
-    done: ({ who }) => `Held: ${who}.`,
+    button: () => gettext("Park and hold"),
+    item: () => gettext("Park and hold…"),
+    question: ({ who }) => fill(gettext("Park %(who)s and hold it?"), { who }),
+    effect: () => gettext("Its text stops at once and its place goes to others. Its reader is told that an operator holds it. It stays parked until somebody releases it; nothing of it is lost."),
+    done: ({ who }) => fill(gettext("Held: %(who)s."), { who }),
   },
   unpark: {
-    button: () => "Release",
-    item: () => "Release…",
-    question: ({ who }) => `Release ${who}?`,
-    effect: () => "It goes on from where it was as soon as its turn comes and there is room.",
-    done: ({ who }) => `Released: ${who}.`,
+    button: () => gettext("Release"),
+    item: () => gettext("Release…"),
+    question: ({ who }) => fill(gettext("Release %(who)s?"), { who }),
+    effect: () => gettext("It goes on from where it was as soon as its turn comes and there is room."),
+    done: ({ who }) => fill(gettext("Released: %(who)s."), { who }),
   },
   cancel: {
-    button: () => "Cancel it",
-    item: () => "Cancel…",
-    question: ({ who }) => `Cancel ${who}?`,
-    effect: () => "Its answer ends here, for good, and all that it holds is free for others. What is written of it stays; its reader sees that it was stopped.",
-    no: "Let it go on",
-    done: ({ who }, { n_decoded: n }) => `Cancelled: ${who}. ${number.format(n)} ${n === 1 ? "token" : "tokens"} of its answer stay.`,
+    button: () => gettext("Cancel it"),
+    item: () => gettext("Cancel…"),
+    question: ({ who }) => fill(gettext("Cancel %(who)s?"), { who }),
+    effect: () => gettext("Its answer ends here, for good, and all that it holds is free for others. What is written of it stays; its reader sees that it was stopped."),
+    no: gettext("Let it go on"),
+    done: ({ who }, { n_decoded: n }) => fill(ngettext("Cancelled: %(who)s. %(n)s token of its answer stays.", "Cancelled: %(who)s. %(n)s tokens of its answer stay.", n), { who, n: number.format(n) }),
     grave: true,
   },
   prioritise: {
-    button: ({ priority }) => `Make it ${priorityName(Number(priority))}`,
-    item: ({ priority }) => `Priority ${priorityName(Number(priority))}…`,
-    question: ({ who, priority }) => `Give ${who} ${priorityName(Number(priority))} priority?`,
+    button: ({ priority }) => fill(gettext("Make it %(level)s"), { level: priorityName(Number(priority)) }),
+    item: ({ priority }) => fill(gettext("Priority %(level)s…"), { level: priorityName(Number(priority)) }),
+    question: ({ who, priority }) => fill(gettext("Give %(who)s %(level)s priority?"), { who, level: priorityName(Number(priority)) }),
     effect: ({ priority, was }) => (Number(priority) < Number(was)
-      ? "It moves up in the line as if it had waited a minute longer for each level, and chats of a lower priority are parked for it where it needs their room."
-      : "It moves down in the line by a minute for each level, and is parked before chats of a higher priority when room is short."),
-    done: ({ who }, { was, priority }) => `${who[0].toUpperCase()}${who.slice(1)} had ${priorityName(was)} priority and has ${priorityName(priority)} now.`,
+      ? gettext("It moves up in the line as if it had waited a minute longer for each level, and chats of a lower priority are parked for it where it needs their room.")
+      : gettext("It moves down in the line by a minute for each level, and is parked before chats of a higher priority when room is short.")),
+    done: ({ who }, { was, priority }) => capital(fill(gettext("%(who)s had %(was)s priority and has %(level)s now."), { who, was: priorityName(was), level: priorityName(priority) })),
   },
   drain: {
-    button: () => "Drain",
-    question: ({ worker }) => `Drain worker ${worker}?`,
-    effect: ({ n, others }) => `It takes no new chats from now on. ${Number(n) ? `The ${n === "1" ? "one" : n} that it has ${n === "1" ? "goes" : "go"} on to the end, parked ones too.` : "It has none now."} ${Number(others) ? "New chats go to the other workers." : "No other worker takes chats: new ones wait, and the API refuses them, until you undo this."}`,
-    done: ({ worker }) => `Worker ${worker} takes no new chats.`,
+    button: () => gettext("Drain"),
+    question: ({ worker }) => fill(gettext("Drain worker %(worker)s?"), { worker }),
+    effect: ({ n, others }) => [
+      gettext("It takes no new chats from now on."),
+      Number(n) ? fill(ngettext("The one that it has goes on to the end, parked or not.", "The %(n)s that it has go on to the end, parked ones too.", Number(n)), { n }) : gettext("It has none now."),
+      Number(others) ? gettext("New chats go to the other workers.") : gettext("No other worker takes chats: new ones wait, and the API refuses them, until you undo this."),
+    ].join(" "),
+    done: ({ worker }) => fill(gettext("Worker %(worker)s takes no new chats."), { worker }),
   },
   undrain: {
-    button: () => "Take chats again",
-    question: ({ worker }) => `Let worker ${worker} take chats again?`,
-    effect: () => "New chats, and those that wait for a worker, come to it from now on.",
-    done: ({ worker }) => `Worker ${worker} takes chats again.`,
+    button: () => gettext("Take chats again"),
+    question: ({ worker }) => fill(gettext("Let worker %(worker)s take chats again?"), { worker }),
+    effect: () => gettext("New chats, and those that wait for a worker, come to it from now on."),
+    done: ({ worker }) => fill(gettext("Worker %(worker)s takes chats again."), { worker }),
   },
 };
 
@@ -63,7 +70,7 @@ export function button(action, data) {
   const asked = { action, ...data };
   const element = Object.assign(document.createElement("button"), { type: "button", className: "button button--small", textContent: ACTIONS[action].button(asked) });
   Object.assign(element.dataset, asked);
-  element.setAttribute("aria-label", `${element.textContent}: ${data.who ?? `worker ${data.worker}`}`);
+  element.setAttribute("aria-label", `${element.textContent}: ${data.who ?? fill(gettext("worker %(worker)s"), data)}`);
   return element;
 }
 
@@ -71,7 +78,7 @@ export function button(action, data) {
 export function more(data) {
   const element = Object.assign(document.createElement("button"), { type: "button", className: "button button--small button--more", textContent: "⋯" });
   Object.assign(element.dataset, { more: "", ...data });
-  element.setAttribute("aria-label", `More: ${data.who}`);
+  element.setAttribute("aria-label", fill(gettext("More: %(who)s"), data));
   element.setAttribute("aria-haspopup", "menu");
   return element;
 }
@@ -91,7 +98,7 @@ export function listen(box) {
     const words = ACTIONS[asked.action];
     question.textContent = words.question(asked);
     effect.textContent = words.effect(asked);
-    no.textContent = words.no ?? "Cancel";
+    no.textContent = words.no ?? gettext("Cancel");
     yes.textContent = words.button(asked);
     yes.classList.toggle("button--grave", Boolean(words.grave));
     dialog.returnValue = "";
@@ -101,7 +108,7 @@ export function listen(box) {
   function open(clicked) {
     const { more: _, first, ...chat } = clicked.dataset;
     const offered = [...(first ? [{ action: first, ...chat }] : []), { action: "cancel", ...chat }];
-    for (const priority of Object.values(PRIORITIES)) if (priority !== Number(chat.was)) offered.push({ action: "prioritise", ...chat, priority });
+    for (const priority of PRIORITIES) if (priority !== Number(chat.was)) offered.push({ action: "prioritise", ...chat, priority });
     menu.replaceChildren(...offered.map((data) => {
       const item = Object.assign(document.createElement("button"), { type: "button", className: "menu-item", textContent: ACTIONS[data.action].item(data) });
       item.setAttribute("role", "menuitem");

@@ -1,5 +1,8 @@
 // The panel on the admin's index: what `/ws/monitor/` says, in the markup that the page came with.
 
+import { stateWord } from "./names.js";
+import { gettext } from "./words.js";
+
 const SHORTEST_WAIT = 500; // milliseconds before it connects again
 const LONGEST_WAIT = 10_000;
 const SILENCE = 6_000; // milliseconds without a message after which the connection counts as lost
@@ -37,7 +40,7 @@ function putOwner(element, { owner, generation }) {
 
 function fillSlot(element, slot) {
   put(element, "id", slot.id);
-  put(element, "state", slot.held ? "held" : slot.state).className = `berth-badge berth-${slot.state}`;
+  put(element, "state", stateWord(slot.held ? "held" : slot.state)).className = `berth-badge berth-${slot.state}`;
   putOwner(element, slot);
   put(element, "cells", slot.cells);
 }
@@ -46,7 +49,7 @@ function fillParked(element, chat) {
   putOwner(element, chat);
   put(element, "cause", chat.cause);
   put(element, "cells", chat.cells);
-  put(element, "held", chat.held ? "held" : "");
+  put(element, "held", chat.held ? stateWord("held") : "");
   element.querySelector("[data-since]").dataset.since = chat.since;
 }
 
@@ -67,7 +70,7 @@ function fillWorker(element, worker) {
 
 function show({ workers, now }) {
   ahead = Date.now() / 1000 - now;
-  note.textContent = "No worker is running.";
+  note.textContent = gettext("No worker is running.");
   note.hidden = workers.length > 0;
   match(list, workers, "worker", fillWorker);
   count();
@@ -81,7 +84,7 @@ function count() {
 }
 
 function setLive(isLive) {
-  live.textContent = isLive ? "live" : "not live";
+  live.textContent = isLive ? gettext("live") : gettext("not live");
   panel.classList.toggle("is-live", isLive);
 }
 

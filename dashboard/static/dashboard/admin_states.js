@@ -1,6 +1,8 @@
 // Badges of generations that are not over: kept as they are now, and told how they ended.
 
 import { live } from "./live.js";
+import { stateWord } from "./names.js";
+import { gettext } from "./words.js";
 
 const STATES = "/admin/inference/generation/states/";
 const ASK_EVERY = 2000; // milliseconds
@@ -18,14 +20,16 @@ function show(id, state, word) {
   }
 }
 
+const capital = (word) => word[0].toUpperCase() + word.slice(1);
+
 // [id, state, word] of whoever is in the picture.
 function* everyone(workers) {
   for (const { slots, parked, queue } of workers) {
-    for (const { generation } of queue) yield [generation, "queued", "Queued"];
+    for (const { generation } of queue) yield [generation, "queued", gettext("Queued")];
     for (const { generation, state, held } of slots) {
-      if (generation) yield [generation, state, held ? "Held" : state[0].toUpperCase() + state.slice(1)];
+      if (generation) yield [generation, state, capital(stateWord(held ? "held" : state))];
     }
-    for (const { generation, held } of parked) yield [generation, "parked", held ? "Held" : "Parked"];
+    for (const { generation, held } of parked) yield [generation, "parked", capital(stateWord(held ? "held" : "parked"))];
   }
 }
 

@@ -2,6 +2,7 @@
 
 import { el } from "./element.js";
 import { clock } from "./time.js";
+import { fill, gettext } from "./words.js";
 
 const WIDTH = 600;
 const HEIGHT = 120;
@@ -59,9 +60,9 @@ export class Chart {
     this.top.textContent = this.format(this.most);
     this.paint();
     const mean = values.reduce((sum, value) => sum + value, 0) / values.length;
-    const text = values.length ? `on average ${this.format(mean)}, at most ${this.format(most)}` : "nothing yet";
+    const text = values.length ? fill(gettext("on average %(mean)s, at most %(most)s"), { mean: this.format(mean), most: this.format(most) }) : gettext("nothing yet");
     if (this.summary.textContent !== text) this.summary.textContent = text;
-    const latest = this.isOfNow ? `${this.format(values.at(-1))} ${this.bars ? "last" : "now"}, ` : "";
+    const latest = this.isOfNow ? `${fill(this.bars ? gettext("%(value)s last") : gettext("%(value)s now"), { value: this.format(values.at(-1)) })}, ` : "";
     this.plot.setAttribute("aria-label", `${this.title}: ${latest}${text}`);
     this.say();
   }

@@ -4,8 +4,8 @@ import { el } from "./element.js";
 import { sourceOf } from "./source.js";
 import { gettext } from "./words.js";
 
-/** Open a message of one's own for editing. `send(text)` resolves to whether it went; then, and when it is left, the
-    field is gone, and after leaving it the focus is where it was. */
+/** Open a message of one's own for editing. `send(text, close)` sends it, and closes the field when it went. When it is
+    left, the focus is where it was. */
 export function edit(article, limit, send) {
   if ("editing" in article.dataset) return article.querySelector(".edit textarea").focus();
   const before = document.activeElement;
@@ -28,7 +28,7 @@ export function edit(article, limit, send) {
     event.preventDefault();
     if (submit.disabled || !field.value.trim()) return;
     submit.disabled = true;
-    if (await send(field.value)) close();
+    await send(field.value, close);
     submit.disabled = false;
   });
   field.addEventListener("keydown", (event) => {

@@ -1,13 +1,13 @@
 /** Who was in each slot over the last minutes: a lane a slot, a piece for each state of a chat. */
 
 import { el } from "./element.js";
-import { nameOf } from "./names.js";
+import { nameOf, stateWord } from "./names.js";
 import { clock, duration } from "./time.js";
+import { fill, gettext } from "./words.js";
 
 const MINUTES = 5;
 const SPAN = 60 * MINUTES;
 const COLOURS = 8;
-const WORDS = { prefill: "reading", decode: "writing" };
 
 export class Lanes {
   constructor(worker) {
@@ -15,7 +15,7 @@ export class Lanes {
     this.rows = el("div", { className: "lanes" });
     this.name = el("h4");
     this.element = el("div", { className: "lanes-of" }, this.name, this.rows,
-      el("div", { className: "lanes-axis", aria: { hidden: "true" } }, ...Array.from({ length: MINUTES + 1 }, (_, i) => el("span", {}, i === MINUTES ? "now" : `${MINUTES - i} min`))));
+      el("div", { className: "lanes-axis", aria: { hidden: "true" } }, ...Array.from({ length: MINUTES + 1 }, (_, i) => el("span", {}, i === MINUTES ? gettext("now") : `${MINUTES - i} min`))));
     this.worker = worker;
     this.seen = 0;
   }
@@ -48,7 +48,7 @@ export class Lanes {
   paint(now, isAlive) {
     const from = now - SPAN;
     const end = isAlive ? now : Math.min(now, this.seen);
-    this.name.textContent = `Worker ${this.worker}`;
+    this.name.textContent = fill(gettext("Worker %(worker)s"), this);
     const slots = [...this.slots.keys()].sort((a, b) => a - b);
     while (this.rows.children.length > slots.length) this.rows.lastChild.remove();
     slots.forEach((slot, i) => {
@@ -78,7 +78,9 @@ function paintLane(lane, slot, pieces, from) {
     shown.title = words(piece);
   });
   const last = pieces.slice(-6).map(words).join("; ");
-  lane.setAttribute("aria-label", `Slot ${slot} in the last ${MINUTES} minutes: ${last || "idle"}`);
+  lane.setAttribute("aria-label", fill(gettext("Slot %(slot)s in the last %(n)s minutes: %(what)s"), { slot, n: MINUTES, what: last || stateWord("idle") }));
 }
 
-const words = ({ state, owner, generation, since, to }) => `${nameOf({ owner, generation })} ${WORDS[state] ?? state} from ${clock(new Date(1000 * since))} for ${duration(to - since)}`;
+const words = ({ state, owner, generation, since, to }) => fill(gettext("%(who)s: %(state)s from %(begin)s for %(time)s"), {
+  who: nameOf({ owner, generation }), state: stateWord(state), begin: clock(new Date(1000 * since)), time: duration(to - since),
+});

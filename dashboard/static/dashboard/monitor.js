@@ -5,12 +5,13 @@ import { headline } from "./headline.js";
 import { live } from "./live.js";
 import { Past } from "./past.js";
 import { clock } from "./time.js";
+import { fill, gettext } from "./words.js";
 import { Worker } from "./worker.js";
 
 const [state, summary, box, pastBox] = ["live", "headline", "workers", "past"].map((id) => document.getElementById(id));
 const [word, text] = summary.children;
 const workers = new Map();
-const none = Object.assign(document.createElement("p"), { className: "panel empty", textContent: "No worker is running. Chats wait until one is." });
+const none = Object.assign(document.createElement("p"), { className: "panel empty", textContent: gettext("No worker is running. Chats wait until one is.") });
 let snapshots = [];
 let ahead = 0; // this browser's clock against the server's, in seconds
 let isLive = false;
@@ -63,14 +64,14 @@ live("/ws/monitor/", {
     if (message.past) past.show(message.past);
     else show(message.workers, message.now);
     isLive = true;
-    say("Live");
+    say(gettext("Live"));
     count();
   },
   lost(since, code) {
     isLive = false;
-    if (code === 4403) say("You are signed out, or no longer staff. Reload the page.");
-    else say(`Not live since ${clock(since)}; reconnecting`);
-    sum({ level: "unknown", word: "Not known.", text: `What is below is of ${clock(since)}.` });
+    if (code === 4403) say(gettext("You are signed out, or no longer staff. Reload the page."));
+    else say(fill(gettext("Not live since %(time)s; reconnecting"), { time: clock(since) }));
+    sum({ level: "unknown", word: gettext("Not known."), text: fill(gettext("What is below is of %(time)s."), { time: clock(since) }) });
   },
 });
 

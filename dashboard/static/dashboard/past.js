@@ -3,7 +3,9 @@
 import { Chart } from "./chart.js";
 import { el, fill, table } from "./element.js";
 import { Lanes } from "./lanes.js";
+import { stateWord } from "./names.js";
 import { clock } from "./time.js";
+import { fill as put, gettext } from "./words.js";
 
 const SPANS = { "5m": "5 min", "1h": "1 h", "24h": "24 h" };
 const KEY = "berth.span";
@@ -14,16 +16,18 @@ const few = (value) => (Number.isInteger(value) ? String(value) : value.toFixed(
 const seconds = (value) => `${value < 10 && value % 1 ? value.toFixed(value < 1 ? 2 : 1) : Math.round(value)} s`;
 /** In the order of the server's points: each is [time, one value for each of these]. */
 const CHARTS = [
-  { title: "Tokens per second", format: (value) => (value < 10 ? few(value) : whole(value)), least: 10, digest: "mean" },
-  { title: "Pool in use", format: (value) => `${whole(100 * value)} %`, least: 1, fixed: true, digest: "mean" },
-  { title: "Parked chats", format: few, least: 2 },
-  { title: "Chats in the queue", format: few, least: 2 },
-  { title: "Time to first token", format: seconds, least: 1, bars: true, digest: "mean" },
-  { title: "Longest silence", format: seconds, least: 1 },
+  { title: gettext("Tokens per second"), format: (value) => (value < 10 ? few(value) : whole(value)), least: 10, digest: "mean" },
+  { title: gettext("Pool in use"), format: (value) => `${whole(100 * value)} %`, least: 1, fixed: true, digest: "mean" },
+  { title: gettext("Parked chats"), format: few, least: 2 },
+  { title: gettext("Chats in the queue"), format: few, least: 2 },
+  { title: gettext("Time to first token"), format: seconds, least: 1, bars: true, digest: "mean" },
+  { title: gettext("Longest silence"), format: seconds, least: 1 },
 ];
 
 /** What the looks of a lane's pieces mean. */
-const key = () => el("ul", { className: "lanes-key" }, ...Object.entries({ decode: "writing", prefill: "reading", parked: "parked", held: "held by an operator", parking: "being copied out or back" })
+const key = () => el("ul", { className: "lanes-key" }, ...Object.entries({
+  decode: stateWord("decode"), prefill: stateWord("prefill"), parked: stateWord("parked"), held: gettext("held by an operator"), parking: gettext("being copied out or back"),
+})
   .map(([state, words]) => el("li", {}, el("span", { className: "lanes-sample", data: { state, slot: 0 } }), words)));
 
 export class Past {
@@ -35,17 +39,17 @@ export class Past {
     this.workers = new Map();
     this.span = localStorage.getItem(KEY) in SPANS ? localStorage.getItem(KEY) : "5m";
     this.lanes = el("div", { className: "lanes-all" });
-    this.noLanes = el("p", { className: "empty" }, "Nothing has happened in the last minutes.");
+    this.noLanes = el("p", { className: "empty" }, gettext("Nothing has happened in the last minutes."));
     this.charts = CHARTS.map((about) => new Chart(about));
     this.start = el("span");
-    this.table = table("The charts' figures", [["From"], ...CHARTS.map(({ title }) => [title, "number"])]);
-    this.details = el("details", { className: "figures", ontoggle: () => this.tabulate() }, el("summary", {}, "As a table"), el("div", { className: "figures-box" }, this.table.element));
+    this.table = table(gettext("The charts' figures"), [[gettext("From")], ...CHARTS.map(({ title }) => [title, "number"])]);
+    this.details = el("details", { className: "figures", ontoggle: () => this.tabulate() }, el("summary", {}, gettext("As a table")), el("div", { className: "figures-box" }, this.table.element));
     box.replaceChildren(
-      el("section", { className: "panel" }, el("h2", {}, "Slots over the last minutes"), this.lanes, this.noLanes, key()),
+      el("section", { className: "panel" }, el("h2", {}, gettext("Slots over the last minutes")), this.lanes, this.noLanes, key()),
       el("section", { className: "panel" },
-        el("div", { className: "panel-head" }, el("h2", {}, "History"), this.choice()),
+        el("div", { className: "panel-head" }, el("h2", {}, gettext("History")), this.choice()),
         el("div", { className: "charts" }, ...this.charts.map((chart) => chart.element)),
-        el("div", { className: "charts-axis", aria: { hidden: "true" } }, this.start, el("span", {}, "now")),
+        el("div", { className: "charts-axis", aria: { hidden: "true" } }, this.start, el("span", {}, gettext("now"))),
         this.details),
     );
   }
@@ -57,7 +61,7 @@ export class Past {
       for (const button of buttons) button.setAttribute("aria-pressed", String(button === target));
       this.ask(span);
     } }));
-    return el("div", { className: "segments", aria: { role: "group", label: "How far back" } }, ...buttons);
+    return el("div", { className: "segments", aria: { role: "group", label: gettext("How far back") } }, ...buttons);
   }
 
   /** A message of the server; `ahead` is by how much this browser's clock runs before it. */
@@ -71,7 +75,7 @@ export class Past {
     for (const at of this.points.keys()) if (at + step < this.axis.from) this.points.delete(at);
     const sorted = [...this.points.values()].sort((a, b) => a[0] - b[0]);
     this.charts.forEach((chart, i) => chart.show(sorted.map((point) => [point[0], point[i + 1]]), this.axis));
-    this.start.textContent = `${SPANS[span]} ago`;
+    this.start.textContent = put(gettext("%(time)s ago"), { time: SPANS[span] });
     this.tabulate();
   }
 

@@ -1,31 +1,44 @@
 /** Keep the newest text in view, but never pull down a reader who has scrolled up. */
 
-const NEAR = 48; // pixels from the end that still count as being there
+const NEAR = 48; // pixels from the end at which a reader who scrolls down has come there
 
 export class Follower {
   constructor(box, button) {
     this.box = box;
     this.button = button;
-    this.pinned = true;
+    this.pin(true);
     box.addEventListener("scroll", () => this.look(), { passive: true });
     button.addEventListener("click", () => this.toEnd());
     new ResizeObserver(() => this.keep()).observe(box);
   }
 
+  /** Only a reader scrolls up, and by however little: they are let go at once. */
   look() {
     const { scrollHeight, scrollTop, clientHeight } = this.box;
-    this.pinned = scrollHeight - scrollTop - clientHeight < NEAR;
-    this.button.hidden = this.pinned;
+    const left = scrollHeight - scrollTop - clientHeight;
+    if (left <= 1) this.pin(true); // also when the content has shrunk
+    else if (scrollTop < this.at - 1) this.pin(false);
+    else if (scrollTop > this.at && left < NEAR) this.pin(true);
+    this.at = scrollTop;
+  }
+
+  pin(isPinned) {
+    this.pinned = isPinned;
+    this.button.hidden = isPinned;
+    // What is being read stays where it is when something above it grows.
+    this.box.style.overflowAnchor = isPinned ? "none" : "auto";
+    this.at ??= this.box.scrollTop;
   }
 
   /** Call after the content grew. */
   keep() {
-    if (this.pinned) this.box.scrollTop = this.box.scrollHeight;
+    if (!this.pinned) return;
+    this.box.scrollTop = this.box.scrollHeight;
+    this.at = this.box.scrollTop;
   }
 
   toEnd() {
-    this.pinned = true;
-    this.button.hidden = true;
+    this.pin(true);
     this.keep();
   }
 }

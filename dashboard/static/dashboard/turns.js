@@ -2,30 +2,12 @@
 
 import { announce, copy } from "./clipboard.js";
 import { edit } from "./edit.js";
-import { ours } from "./markdown.js";
 import { post } from "./post.js";
 import { sourceOf } from "./source.js";
+import { put } from "./thread.js";
 import { gettext } from "./words.js";
 
 const SHOWN = 2000; // milliseconds for which a button says what it has done
-
-/** Show a reply of a write: behind the message `after` (null: from the start) there is nothing but `html`. The new
-    articles; none where the page was out of date, which is then loaded anew. */
-export function put(messages, { after, html }) {
-  const there = [...messages.querySelectorAll(".message")];
-  const at = there.findIndex((article) => article.dataset.message === String(after)) + 1;
-  if (after !== null && at === 0) {
-    location.reload();
-    return [];
-  }
-  messages.querySelector(".hello")?.remove();
-  for (const article of there.slice(at)) article.remove();
-  const fragment = ours(html);
-  const articles = [...fragment.children];
-  messages.append(fragment);
-  document.dispatchEvent(new CustomEvent("thread:changed"));
-  return articles;
-}
 
 export class Turns {
   /** `composer` is the field for new messages, `complain(text)` shows an error, `isBusy()` tells whether an answer is
@@ -57,19 +39,24 @@ export class Turns {
   }
 
   /** Have an answer written, and look at it. */
-  async ask(url, fields) {
-    const articles = await this.write(url, fields);
+  async ask(url, fields, taken) {
+    const articles = await this.write(url, fields, taken);
     if (articles.length) this.toEnd();
     return articles;
   }
 
-  /** The articles that are new; none when it was refused, which is told. */
-  async write(url, fields = {}) {
+  /** The articles that the page shows from the first new one on; none when it was refused, which is told. `taken()`
+      runs before they are shown. */
+  async write(url, fields = {}, taken = () => {}) {
     if (this.isWriting) return [];
     this.isWriting = true;
     this.complain("");
     try {
-      return put(this.messages, await post(url, fields));
+      const { after, html } = await post(url, fields);
+      taken();
+      put(after, html);
+      const all = [...this.messages.querySelectorAll(".message")];
+      return all.slice(all.findIndex(({ id }) => id === `message-${after}`) + 1);
     } catch (problem) {
       this.complain(problem.message);
       return [];
@@ -88,10 +75,12 @@ export class Turns {
 
   edit(article) {
     const { url } = article.querySelector("[data-do=edit]").dataset;
-    edit(article, this.composer.maxLength, async (text) => {
-      const isSent = (await this.ask(url, { text })).length > 0;
-      if (isSent) this.composer.focus();
-      return isSent;
+    edit(article, this.composer.maxLength, async (text, close) => {
+      const taken = () => {
+        close();
+        this.composer.focus();
+      };
+      await this.ask(url, { text }, taken);
     });
   }
 

@@ -3,11 +3,11 @@
 import { button, mayAct, more, priorityName } from "./actions.js";
 import { el, fill, table } from "./element.js";
 import { wish } from "./headline.js";
-import { chatOf, nameOf } from "./names.js";
+import { chatOf, nameOf, stateWord } from "./names.js";
 import { bytes, duration } from "./time.js";
+import { fill as put, gettext } from "./words.js";
 
 const COLOURS = 8;
-const WORDS = { prefill: "reading", decode: "writing" };
 const number = new Intl.NumberFormat();
 
 const swatch = (slot) => el("span", { className: "swatch", data: slot === "other" ? { slot } : slot < 0 ? {} : { slot: slot % COLOURS } });
@@ -17,9 +17,9 @@ const share = (cells, pool) => (pool.cells ? `${Math.round((100 * cells) / pool.
 /** What a slot's chat is doing; a prompt with how far it is. */
 function doing(slot) {
   const state = slot.held ? "held" : slot.state;
-  const shown = el("span", { className: "state-word" }, WORDS[state] ?? state);
+  const shown = el("span", { className: "state-word" }, stateWord(state));
   if (slot.state !== "prefill" || !slot.n_prompt_tokens) return shown;
-  const bar = el("progress", { max: slot.n_prompt_tokens, value: slot.n_prompt_processed, aria: { label: "of the prompt" } });
+  const bar = el("progress", { max: slot.n_prompt_tokens, value: slot.n_prompt_processed, aria: { label: gettext("of the prompt") } });
   return el("span", { className: "reading" }, shown, bar, ` ${Math.floor((100 * slot.n_prompt_processed) / slot.n_prompt_tokens)} %`);
 }
 
@@ -32,14 +32,16 @@ function owner(one) {
 }
 
 /** How a parked chat is kept. */
-const kept = (one) => (one.method === "swap" ? `swap, ${bytes(one.bytes)}` : `recompute, ${number.format(one.tokens)} tokens`);
+const kept = (one) => (one.method === "swap"
+  ? put(gettext("swap, %(size)s"), { size: bytes(one.bytes) })
+  : put(gettext("recompute, %(n)s tokens"), { n: number.format(one.tokens) }));
 
 /** Whose turn is next, and what it waits for. */
 function nextOf(head) {
-  const who = `Next is ${chatOf(head)}`;
-  const wished = wish(head);
-  if (!wished) return `${who}: there is room for it.`;
-  return `${who}, for ${wished}${head.slots ? `: ${number.format(head.free)} are free` : ""}.`;
+  const [who, what, n] = [chatOf(head), wish(head), number.format(head.free)];
+  if (!what) return put(gettext("Next is %(who)s: there is room for it."), { who });
+  if (!head.slots) return put(gettext("Next is %(who)s, for %(what)s."), { who, what });
+  return put(gettext("Next is %(who)s, for %(what)s: %(n)s are free."), { who, what, n });
 }
 
 /** "3: 1 high, 2 normal" of those who wait in the queue. */
@@ -64,22 +66,22 @@ export class Worker {
     this.free = el("span");
     this.bar = el("div", { className: "pool-bar", aria: { role: "img" } });
     this.legend = el("ul", { className: "legend" });
-    this.slots = table("Slots", [["Slot"], ["State"], ["Chat", "owner"], ["Cells", "number"], ["Share", "number minor"], ["Tokens/s", "number minor"], ["Parks", "number minor"], ["", "action"]]);
-    this.parked = table("Parked, in order of return", [["Chat", "owner"], ["Kept by", "minor"], ["Cells", "number minor"], ["Waiting", "number"], ["", "action"]]);
-    this.held = table("Held by an operator", [["Chat", "owner"], ["Kept by", "minor"], ["Cells", "number minor"], ["Held for", "number"], ["", "action"]]);
-    this.queue = table("Queue, in order of turn", [["Chat", "owner"], ["Prompt", "number"], ["Waiting", "number"], ["", "action"]]);
+    this.slots = table(gettext("Slots"), [[gettext("Slot")], [gettext("State")], [gettext("Chat"), "owner"], [gettext("Cells"), "number"], [gettext("Of pool"), "number minor"], [gettext("Tokens/s"), "number minor"], [gettext("Parks"), "number minor"], ["", "action"]]);
+    this.parked = table(gettext("Parked, in order of return"), [[gettext("Chat"), "owner"], [gettext("Kept by"), "minor"], [gettext("Cells"), "number minor"], [gettext("Waiting"), "number"], ["", "action"]]);
+    this.held = table(gettext("Held by an operator"), [[gettext("Chat"), "owner"], [gettext("Kept by"), "minor"], [gettext("Cells"), "number minor"], [gettext("Held for"), "number"], ["", "action"]]);
+    this.queue = table(gettext("Queue, in order of turn"), [[gettext("Chat"), "owner"], [gettext("Prompt"), "number"], [gettext("Waiting"), "number"], ["", "action"]]);
     this.next = el("p", { className: "next" });
-    this.notParked = el("p", { className: "empty" }, "Nobody is parked.");
-    this.noQueue = el("p", { className: "empty" }, "Nobody waits.");
-    this.heldPart = part("held", "Held by an operator", this.held.element).element;
-    this.queuePart = part("queue", "Queue", this.queue.element, this.noQueue);
+    this.notParked = el("p", { className: "empty" }, gettext("Nobody is parked."));
+    this.noQueue = el("p", { className: "empty" }, gettext("Nobody waits."));
+    this.heldPart = part("held", gettext("Held by an operator"), this.held.element).element;
+    this.queuePart = part("queue", gettext("Queue"), this.queue.element, this.noQueue);
     this.element = el(
       "section", { className: "panel" },
       el("div", { className: "panel-head" }, this.name, this.state, this.about, this.acts),
       el("div", { className: "pool" }, el("div", { className: "pool-line" }, this.used, this.free), this.bar, this.legend),
-      part("slots", "Slots", this.slots.element).element,
+      part("slots", gettext("Slots"), this.slots.element).element,
       this.heldPart,
-      el("div", { className: "columns" }, part("parked", "Parked, in order of return", this.next, this.parked.element, this.notParked).element, this.queuePart.element),
+      el("div", { className: "columns" }, part("parked", gettext("Parked, in order of return"), this.next, this.parked.element, this.notParked).element, this.queuePart.element),
     );
   }
 
@@ -89,11 +91,11 @@ export class Worker {
     this.ahead = ahead;
     const { model, device, n_ctx_seq, pool, slots, state, worker } = snapshot;
     this.name.textContent = model.alias;
-    this.state.textContent = state;
+    this.state.textContent = stateWord(state);
     this.state.hidden = state === "ready";
-    this.about.textContent = `worker ${worker} · ${device} · context ${number.format(n_ctx_seq)} · ${slots.length} slots`;
-    this.used.textContent = `Pool: ${number.format(pool.used)} of ${number.format(pool.cells)} cells`;
-    this.free.textContent = `${pool.cells ? Math.floor((100 * pool.used) / pool.cells) : 0} % full`;
+    this.about.textContent = put(gettext("worker %(worker)s · %(device)s · context %(context)s · %(n)s slots"), { worker, device, context: number.format(n_ctx_seq), n: slots.length });
+    this.used.textContent = put(gettext("Pool: %(used)s of %(all)s cells"), { used: number.format(pool.used), all: number.format(pool.cells) });
+    this.free.textContent = put(gettext("%(share)s full"), { share: share(pool.used, pool) });
     this.paintPool(pool, slots);
     this.paintActs(state, worker, others);
     fill(this.slots, slots.map((slot) => ({
@@ -108,7 +110,7 @@ export class Worker {
   paintPool(pool, slots) {
     const parts = slots.map((slot) => [slot.id, slot.cells, nameOf(slot)]);
     const held = slots.reduce((sum, slot) => sum + slot.cells, 0);
-    parts.push(["other", Math.max(0, pool.used - held), "kept parts"]);
+    parts.push(["other", Math.max(0, pool.used - held), gettext("kept parts")]);
     const scale = Math.max(pool.cells, held, 1); // a shared cell counts for each of its holders
     while (this.bar.children.length < parts.length) this.bar.append(el("span"));
     while (this.bar.children.length > parts.length) this.bar.lastChild.remove();
@@ -117,8 +119,8 @@ export class Worker {
       span.dataset.slot = slot === "other" ? slot : slot % COLOURS;
       span.style.width = `${(100 * cells) / scale}%`;
     });
-    const words = slots.filter((slot) => slot.cells).map((slot) => `slot ${slot.id} holds ${slot.cells}${slot.owner ? ` for ${slot.owner}` : ""}`);
-    this.bar.setAttribute("aria-label", `${pool.used} of ${pool.cells} cells in use${words.length ? ": " + words.join(", ") : ""}`);
+    const words = slots.filter((slot) => slot.cells).map((slot) => (slot.owner ? put(gettext("slot %(id)s holds %(cells)s for %(owner)s"), slot) : put(gettext("slot %(id)s holds %(cells)s"), slot)));
+    this.bar.setAttribute("aria-label", put(gettext("%(used)s of %(cells)s cells in use"), pool) + (words.length ? `: ${words.join(", ")}` : ""));
     const items = parts.filter(([, cells]) => cells).map(([slot, cells, whose]) => el("li", {}, swatch(slot), `${whose} ${share(cells, pool)}`));
     if (items.length !== this.legend.children.length || items.some((item, i) => !item.isEqualNode(this.legend.children[i]))) this.legend.replaceChildren(...items);
   }
@@ -155,7 +157,7 @@ export class Worker {
     fill(this.held, held.map(row("unpark")));
     this.queue.element.hidden = !queue.length;
     this.noQueue.hidden = queue.length > 0;
-    const title = queue.length ? `Queue, ${byPriority(queue)}` : "Queue";
+    const title = queue.length ? put(gettext("Queue, %(what)s"), { what: byPriority(queue) }) : gettext("Queue");
     if (this.queuePart.heading.textContent !== title) this.queuePart.heading.textContent = title;
     fill(this.queue, queue.map((one) => ({ cells: [owner(one), number.format(one.n_prompt_tokens), waited(one.since), this.acting(one, "")] })));
     const next = head ? nextOf(head) : "";

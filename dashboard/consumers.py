@@ -5,21 +5,17 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from contextlib import aclosing
-from io import BytesIO
 from typing import Any
 from urllib.parse import parse_qs
 
 from channels.generic.websocket import AsyncJsonWebsocketConsumer
 from django.contrib.auth.models import User
-from django.core.handlers.asgi import ASGIRequest
-from django.utils import translation
-from django.utils.translation import get_language_from_request
 
 from inference.broker import control, people
 from inference.broker.connect import AWAY
 from inference.http import Header, StreamConsumer
 from inference.models import Generation
-from inference.revocation import Grant, Revoked, as_long_as
+from inference.revocation import Revoked, as_long_as, of_session
 from inference.wire.errors import RequestError
 
 from . import events, live, stream
@@ -28,7 +24,8 @@ from .feed import Feed
 from .language import speaking
 
 GROUP = "occupancy"
-NOT_STAFF = SIGNED_OUT = 4403
+SIGNED_OUT = 4401  # its session has ended; the browser comes again, perhaps with another
+NOT_STAFF = NOT_SIGNED_IN = 4403  # trying again would not help
 NO_REDIS = 1011
 AT_LEAST_S = 0.25  # between two updates
 AT_MOST_S = 2.0  # so that a worker which has gone is seen to be gone
@@ -45,13 +42,13 @@ class GenerationEvents(StreamConsumer):
         generation = await stream.find(pk, user) if user.is_authenticated else None
         if generation is None:
             raise RequestError(404, "", "There is no such generation among your chats.")
-        self._speak()
         try:
             with speaking(self.scope):
-                async with as_long_as(Grant("user", user.pk)):
+                async with as_long_as(of_session(self.scope)):
                     await self._follow(generation, user)
-        except Revoked:
-            await control.cancel(generation.id.hex)  # nobody may read it any more
+        except Revoked as revoked:
+            if not revoked.signed_out:
+                await control.cancel(generation.id.hex)  # nobody may read it any more
             raise
 
     async def _follow(self, generation: Generation, user: User) -> None:
@@ -59,10 +56,6 @@ class GenerationEvents(StreamConsumer):
         async with aclosing(stream.follow(generation, user, after)) as chunks:
             async for chunk in chunks:
                 await self.send(chunk)
-
-    def _speak(self) -> None:
-        """Use the browser's language in this request's task, as Django's middleware does for pages."""
-        translation.activate(get_language_from_request(ASGIRequest(self.scope, BytesIO())))
 
     def _given(self) -> bytes:
         """The id in the URL, of a page that follows with a new EventSource: that sends no header at first."""
@@ -86,25 +79,25 @@ class ChatFeed(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
         await self.accept()  # first, or the browser would not see the code
         user = self.scope["user"]
         if not user.is_active:  # nor is who is not signed in
-            await self.close(SIGNED_OUT)
+            await self.close(NOT_SIGNED_IN)
             return
         since = parse_qs(self.scope["query_string"]).get(b"since", [b""])[0]
         self.feed = Feed(user.pk, since.decode("ascii", "replace"))
         self.heard = asyncio.Event()
         self.group = people.group(user.pk)
         await self.channel_layer.group_add(self.group, self.channel_name)
-        self.telling = asyncio.create_task(self._tell_while(Grant("user", user.pk)))
+        self.telling = asyncio.create_task(self._tell_while_it_may())
 
     async def chats_changed(self, message: dict[str, Any]) -> None:
         self.feed.tell()
         self.heard.set()
 
-    async def _tell_while(self, grant: Grant) -> None:
+    async def _tell_while_it_may(self) -> None:
         try:
-            async with as_long_as(grant):
+            async with as_long_as(of_session(self.scope)):
                 await self._tell()
-        except Revoked:
-            await self.close(SIGNED_OUT)
+        except Revoked as revoked:
+            await self.close(SIGNED_OUT if revoked.signed_out else NOT_SIGNED_IN)
         except AWAY:
             await self.close(NO_REDIS)  # the browser comes again
 
@@ -139,7 +132,7 @@ class Monitor(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
         self.news = asyncio.Event()
         self.past = live.Past()
         await self.channel_layer.group_add(GROUP, self.channel_name)
-        self.feed = asyncio.create_task(self._feed(Grant("staff", user.pk)))
+        self.feed = asyncio.create_task(self._feed())
 
     async def receive_json(self, content: Any, **_: Any) -> None:
         if hasattr(self, "feed") and isinstance(content, dict):
@@ -149,12 +142,12 @@ class Monitor(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
     async def occupancy_update(self, message: dict[str, Any]) -> None:
         self.news.set()
 
-    async def _feed(self, grant: Grant) -> None:
+    async def _feed(self) -> None:
         try:
-            async with as_long_as(grant):
+            async with as_long_as(of_session(self.scope, "staff")):
                 await self._tell()
-        except Revoked:
-            await self.close(NOT_STAFF)
+        except Revoked as revoked:
+            await self.close(SIGNED_OUT if revoked.signed_out else NOT_STAFF)
         except AWAY:
             await self.close(NO_REDIS)  # the browser comes again
 

@@ -29,7 +29,7 @@ def markdown(request: Request, pk: int) -> HttpResponse:
     names = {
         Message.Role.USER: _("You"),
         Message.Role.ASSISTANT: _("Answer"),
-        Message.Role.SYSTEM: _("System"),
+        Message.Role.SYSTEM: _("System prompt"),
     }
     parts = [f"# {chat}"]
     if chat.system_prompt:

@@ -24,6 +24,7 @@ WRITING_S = 1.0  # and at those that are written
 AT_MOST_S = 2.0  # and when there is nothing to look at, so that the page knows that it is connected
 ROWS_S = 1.0  # between two looks at the rows of generations that no worker has
 
+_GOING = [state for state in Generation.State if state not in Generation.OVER]
 _ROW_STATES: dict[str, str] = {Generation.State.RUNNING: "writing", Generation.State.PARKED: "paused"}
 
 
@@ -99,8 +100,8 @@ class Feed:
 
 
 def _rows(person: int) -> dict[str, tuple[int, str]]:
-    rows = Generation.objects.exclude(state__in=Generation.OVER).filter(
-        user=person, message__chat__user=person, message__chat__deleted_at=None
+    rows = Generation.objects.filter(
+        state__in=_GOING, user=person, message__chat__user=person, message__chat__deleted_at=None
     )
     return {pk.hex: (chat, state) for pk, chat, state in rows.values_list("pk", "message__chat", "state")}
 

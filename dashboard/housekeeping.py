@@ -29,16 +29,10 @@ def purge_some() -> int:
     return len(pks)
 
 
-def run_once(wait: Callable[[float], object] = time.sleep) -> None:
-    """Purge all that is due. Waits a little between batches; a database that is away is for the next time."""
-    close_old_connections()
-    try:
-        while purge_some() == BATCH:
-            wait(0.1)
-    except DatabaseError as error:
-        logger.warning("Deleted chats are purged later: %s", error)
-    finally:
-        close_old_connections()
+def purge(wait: Callable[[float], object] = time.sleep) -> None:
+    """Remove all that is due, with a little rest between batches. Raises DatabaseError."""
+    while purge_some() == BATCH:
+        wait(0.1)
 
 
 def start_thread() -> None:
@@ -48,8 +42,13 @@ def start_thread() -> None:
 
 def _run() -> None:
     while True:
+        close_old_connections()
         try:
-            run_once()
+            purge()
+        except DatabaseError as error:
+            logger.warning("Deleted chats are purged later: %s", error)
         except Exception:
             logger.exception("Deleted chats could not be purged; it is tried again")
+        finally:
+            close_old_connections()
         time.sleep(EVERY_S)

@@ -7,8 +7,8 @@ from inference.messages import Event, Token
 
 
 class Together:
-    """A follower whose tokens come as one, with the last one's number, when several are there: a browser takes
-    each event by itself, and would stand still over the thousands that a page which comes back has missed."""
+    """A follower whose tokens come as one, with the last one's number, when several are there: a browser
+    takes each event by itself, and would stand still over the thousands that a page has missed."""
 
     def __init__(self, follower: Follower) -> None:
         self._follower = follower
@@ -17,9 +17,11 @@ class Together:
     async def next(self, deadline: float) -> tuple[int, Event] | None:
         """As Follower.next."""
         found, self._held = self._held or await self._follower.next(deadline), None
-        if found is None or not isinstance(found[1], Token):
-            return found
+        if found is None:
+            return None
         seq, first = found
+        if not isinstance(first, Token):
+            return found
         texts = [first.text]
         while (behind := self._follower.ready()) and isinstance(behind[1], Token):
             seq = behind[0]

@@ -65,6 +65,7 @@ class Options:
     cache_type_v: str = "f16"
     exact: bool = False
     allow_anonymous: bool = False
+    sign_up: bool = False
     drain: float = 2.0  # seconds
     send_timeout: float = 60.0  # seconds; 0: never
     max_followers: int = 100
@@ -313,6 +314,9 @@ FLAGS = (
          "readers of one answer in one web process, at most (default: 100)"),
     Flag("allow_anonymous", "--allow-anonymous", "", _boolean, "",
          "serve without a key even where others can reach the server"),
+    Flag("sign_up", "--sign-up", "BERTH_SIGN_UP", _boolean, "",
+         "people may make accounts for themselves (default: administrators make them)"),
+    Flag("sign_up", "--no-sign-up", "", _boolean, "", "only administrators make accounts"),
     Flag("max_body", "--max-body", "LLAMA_ARG_MAX_BODY", _whole(1, 1024), "MIB",
          "the largest body of a request (default: 16)"),
     Flag("max_choices", "--max-choices", "LLAMA_ARG_MAX_CHOICES", _whole(1, 128), "N",

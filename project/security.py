@@ -24,8 +24,8 @@ POLICY = "; ".join(
         "frame-ancestors 'none'",
     ]
 )
-# Our own scripts turn text into markup in one place, the sanitiser, and take two scripts by their addresses, the
-# workers that colour code and show the offline page. Those of Django's admin do it anywhere.
+# Our own scripts turn text into markup in one place, the sanitiser, and take two scripts by their addresses,
+# the workers that colour code and show the offline page. Those of Django's admin do it anywhere.
 ONE_SANITISER = "; require-trusted-types-for 'script'; trusted-types dompurify highlighter offline"
 ADMIN = "/admin/"
 UNUSED = "camera=(), display-capture=(), geolocation=(), microphone=(), payment=(), usb=()"

@@ -79,6 +79,8 @@ def test_without_flags_and_variables_the_defaults_hold():
         (["--max-per-user", "2"], "max_per_user", 2),
         (["--max-per-address", "2"], "max_per_address", 2),
         (["--log-lifetime", "3600"], "log_lifetime", 3600),
+        (["--no-chat-titles"], "chat_titles", False),
+        (["--no-chat-titles", "--chat-titles"], "chat_titles", True),
         (["-c", "1", "-c", "2"], "ctx_size", 2),
     ],
 )
@@ -114,6 +116,7 @@ def test_a_flag_sets_its_field(argv, field, value):
         ("LLAMA_ARG_MAX_PER_USER", "2", "max_per_user", 2),
         ("LLAMA_ARG_MAX_PER_ADDRESS", "2", "max_per_address", 2),
         ("LLAMA_ARG_LOG_LIFETIME", "3600", "log_lifetime", 3600),
+        ("BERTH_CHAT_TITLES", "off", "chat_titles", False),
         ("BERTH_DATA_DIR", "/d", "data_dir", Path("/d")),
         ("LLAMA_ARG_PORT", "", "port", 8000),
     ],

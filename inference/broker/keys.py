@@ -17,6 +17,7 @@ SUSPECTS = f"{PREFIX}suspects:"  # with a token: hash; what that incarnation tri
 ADMITTED = f"{PREFIX}admitted"  # sorted set: job -> the second at which its permit lapses
 PERMITS = f"{PREFIX}permits"  # hash: job -> how many generations, and whose
 IN_FLIGHT = f"{PREFIX}in-flight"  # hash: account -> its generations that are not over
+BELL = f"{PREFIX}bell"  # channel; heard by every web process
 
 WORKER_GROUP = "workers"
 RECORDER_GROUP = "recorders"
@@ -52,8 +53,13 @@ def lanes(worker: str) -> str:
     return f"{PREFIX}lanes:{worker}"
 
 
+def seen(worker: str) -> str:
+    """Number; when a worker wrote of its slots last, by its own clock."""
+    return f"{PREFIX}seen:{worker}"
+
+
 def attempts(digest: str) -> str:
-    """Number; how often somebody has tried to sign in of late."""
+    """Number; how often somebody has done something of late."""
     return f"{PREFIX}attempts:{digest}"
 
 

@@ -4,6 +4,7 @@
     python -m tests.bench                  without a peer: the product's own figures only
     python -m tests.bench --only parking   what parking costs, in the engine alone
     python -m tests.bench --only exactness whether parks change a token (minutes; only when asked for)
+    python -m tests.bench --only painting  how long the chat stands still while a long answer comes (likewise)
 
 Prints a table of medians and ratios. It asserts nothing: a shared machine decides too much.
 """
@@ -22,7 +23,7 @@ from collections.abc import Callable
 from inference.options import Options
 from inference.serve.model_files import resolve
 
-from . import client, exactness, parking, servers
+from . import client, exactness, painting, parking, servers, watching
 
 PROMPTS = [
     "Once upon a time there was a brave knight who",
@@ -85,6 +86,10 @@ def main() -> None:
         parking.report(str(resolve(Options.from_env())), args.threads, args.rounds)
     if args.only and "exactness" in args.only:
         exactness.report(str(resolve(Options.from_env())), args.threads)
+    if args.only and "watching" in args.only:
+        watching.report(str(resolve(Options.from_env())), args.threads, args.rounds)
+    if args.only and "painting" in args.only:
+        painting.report(args.rounds)
     if args.only:
         measurements = [m for m in measurements if args.only in m[0]]
     if not measurements:

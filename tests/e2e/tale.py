@@ -1,5 +1,5 @@
-"""An answer whose worker is played by the test, for states that cannot be waited for: rows in the database, events in
-its log."""
+"""An answer whose worker is played by the test, for states that cannot be waited for: rows in the database,
+and events in its log."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from playwright.sync_api import Page, WebSocketRoute
 
 from inference.broker import log
 from inference.broker.keys import CONTROL, event_log
-from inference.messages import Event, Finished, Timings, encode_event
+from inference.messages import Accepted, Event, Finished, Timings, encode_event
 
 from .stack import ROOT, Stack
 
@@ -45,6 +45,7 @@ class Tale:
         self.chat = int(chat)
         self.path = f"/chats/{chat}/"
         self._number = 0
+        self.tell(Accepted(400, 1, -1))
 
     def tell(self, *events: Event) -> None:
         """Let these happen: they are in its log, and whoever follows is told."""
@@ -61,9 +62,8 @@ class Tale:
 
     def forget(self) -> None:
         """Its chat was never there."""
-        in_django(
-            self._stack, f"from inference.models import Chat; Chat.objects.filter(pk={self.chat}).delete()"
-        )
+        delete = f"from inference.models import Chat; Chat.objects.filter(pk={self.chat}).delete()"
+        in_django(self._stack, delete)
 
 
 class PlayedFeed:
@@ -77,10 +77,9 @@ class PlayedFeed:
     def _open(self, socket: WebSocketRoute) -> None:
         self._socket = socket
 
-    def tell(self, changed: tuple[int, ...] = (), **chats: dict[str, Any]) -> None:
-        """Say what goes on; `c12` is the chat 12."""
-        states = {name[1:]: state for name, state in chats.items()}
-        news = {"chats": states, "changed": changed, "since": "0-0", "now": time.time()}
+    def tell(self, chats: dict[int, dict[str, Any]], *changed: int) -> None:
+        """Say what goes on in chats, and which have changed."""
+        news = {"chats": chats, "changed": changed, "since": "0-0", "now": time.time()}
         self._opened().send(json.dumps(news))
 
     def close(self, code: int) -> None:

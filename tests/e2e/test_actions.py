@@ -145,7 +145,7 @@ def test_what_was_survives_a_reload_because_the_server_keeps_it(sign_in, endless
     wait_for_more_words(chat)
     stop(chat)
     lane = monitor.get_by_role(
-        "img", name=re.compile(r"^Slot \d in the last 5 minutes: .*grace held.*grace writing")
+        "img", name=re.compile(r"^Slot \d in the last 5 minutes: .*grace: held.*grace: writing")
     )
     expect(lane).to_be_visible()
     speed = monitor.get_by_role("img", name=re.compile(r"^Tokens per second: .*at most [1-9]"))

@@ -11,7 +11,6 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from inference.messages import (
-    Accepted,
     Event,
     Failed,
     Finished,
@@ -32,8 +31,17 @@ SIGN = "(said) => getComputedStyle(said, '::before').maskImage"
 HEAR = """() => {
   window.heard = [];
   const said = document.querySelector(".message--assistant .said");
-  new MutationObserver(() => heard.push(said.textContent)).observe(said, { childList: true, characterData: true });
+  const hear = new MutationObserver(() => heard.push(said.textContent));
+  hear.observe(said, { childList: true, characterData: true });
 }"""
+SIGHT = """(hidden) => {
+  Object.defineProperty(document, "hidden", { value: hidden, configurable: true });
+  document.dispatchEvent(new Event("visibilitychange"));
+}"""
+
+
+def end(stop_type: Any) -> Finished:
+    return Finished(stop_type, "", "", 5, 2, False, 0, Timings(), 0, 0.0, 0.1)
 
 
 @pytest.fixture
@@ -52,39 +60,37 @@ def page(sign_in: Any, endless: Stack) -> Page:
 class Reader:
     """What is seen of the tale on its page."""
 
-    def __init__(self, page: Page, tale: Tale) -> None:
+    def __init__(self, page: Page, tale: Tale, feed: PlayedFeed | None = None) -> None:
         self.page, self.tale = page, tale
-        self.feed = PlayedFeed(page)
+        self.feed = feed or PlayedFeed(page)
         page.goto(tale.path)
         self.line = page.locator(".message--assistant .state")
         self.said = self.line.get_by_role("status")
-        self.detail = self.line.locator(".detail")
         self.in_list = page.locator("#chat-list [aria-current]")
         self.signs: dict[str, str] = {}
 
     def place(self, state: str, **more: Any) -> None:
         """Let the feed tell where the answer is."""
-        chat = {"generation": self.tale.generation, "state": state, **more}
-        self.feed.tell(**{f"c{self.tale.chat}": chat})
+        self.feed.tell({self.tale.chat: {"generation": self.tale.generation, "state": state, **more}})
 
-    def sees(self, *words: str, badge: str = "", title: str = "Boats · Berth") -> None:
-        """Words after words in the line, the word in the list of chats, and the tab's title."""
+    def sees(self, *words: str, badge: str = "", title: str = "") -> None:
+        """Words after words in the line, the word in the list, and what the tab's title begins with."""
         expect(self.line).to_have_text(re.compile(".*".join(map(re.escape, words))))
         expect(self.in_list).to_have_text(re.compile(rf"Boats\s*{badge}$"))
-        expect(self.page).to_have_title(title)
-        self.signs[words[0]] = self.said.evaluate(SIGN)
+        expect(self.page).to_have_title(f"{title}Boats · Berth")
+        self.signs.setdefault(words[0], self.said.evaluate(SIGN))
 
 
 def test_each_state_has_its_words_its_sign_and_is_said_once(page: Page, tale: Tale):
     reader = Reader(page, tale)
-    tale.tell(Accepted(400, 1, -1))
     reader.sees("Waiting for a place", badge="waiting")
     page.evaluate(HEAR)
     for turn, words in [(12, "12th in the queue"), (3, "3rd in the queue"), (2, "2nd in the queue")]:
         reader.place("waiting", turn=turn)
         reader.sees("Waiting for a place", words, badge="waiting")
     reader.place("waiting", turn=1, needs=180)
-    reader.sees("Waiting", "next in the queue, waits for room for about 180 tokens", badge="waiting")
+    words = "next in the queue, waits for room for about 180 tokens"
+    reader.sees("Waiting for a place", words, badge="waiting")
 
     tale.tell(Started(0))
     reader.place("reading", done=100, total=400)
@@ -99,79 +105,99 @@ def test_each_state_has_its_words_its_sign_and_is_said_once(page: Page, tale: Ta
     reader.sees("Writing", badge="writing")
     expect(bar).to_be_hidden()
 
-    since = time.time() - 75
     tale.tell(Preempted(0, "pressure", 90, 100))
-    reader.place("paused", cause="pressure", since=since, turn=3)
-    paused = {"badge": "paused", "title": "Paused · Boats · Berth"}
+    paused = {"badge": "paused", "title": "Paused · "}
+    why = {"cause": "pressure", "since": time.time() - 75}
+    reader.place("paused", turn=3, **why)
     reader.sees("Paused while another chat finishes", "1 min", "2 chats go before it", **paused)
-    reader.place("paused", cause="pressure", since=since, turn=2)
-    reader.sees("Paused", "1 chat goes before it", **paused)
-    reader.place("paused", cause="pressure", since=since, turn=1, needs=60)
-    reader.sees("Paused", "next to go on, waits for room for about 60 tokens", **paused)
+    reader.place("paused", turn=2, **why)
+    reader.sees("Paused while another chat finishes", "1 chat goes before it", **paused)
+    reader.place("paused", turn=1, needs=60, **why)
+    words = "next to go on, waits for room for about 60 tokens"
+    reader.sees("Paused while another chat finishes", words, **paused)
     reader.place("resuming")
-    reader.sees("Paused", "about to go on", **paused)
+    reader.sees("Paused while another chat finishes", "about to go on", **paused)
 
     tale.tell(Resumed(0, 76.0), Token(2, "float "))
     reader.sees("Resumed after 1 min 16 s", badge="writing")
     reader.sees("Writing", badge="writing")
 
-    heard = page.evaluate("heard")
-    assert [words.split(" ")[0] for words in heard] == [
-        "Reading",
-        "Writing…",
-        "Paused",
-        "Resumed",
-        "Writing…",
-    ]
+    said = [words.split(" ")[0] for words in page.evaluate("heard")]
+    assert said == ["Reading", "Writing…", "Paused", "Resumed", "Writing…"]
 
     tale.tell(Preempted(0, "hand", 90, 100))
     reader.place("held", cause="hand", since=time.time() - 5)
-    reader.sees(
-        "Held by an operator", "goes on when it is released", badge="held", title="Held · Boats · Berth"
-    )
+    reader.sees("Held by an operator", "goes on when it is released", badge="held", title="Held · ")
     tale.tell(Released())
-    reader.sees("Paused: an operator has released it", " s", **paused)
+    reader.sees("Paused", "an operator has released it", " s", **paused)
     tale.tell(Resumed(0, 9.0))
 
     tale.tell(Preempted(-1, "worker", 0, 0, "recompute"))
-    reader.sees("Moving to another worker", badge="moving", title="Moving · Boats · Berth")
+    reader.sees("Moving to another worker", badge="moving", title="Moving · ")
     tale.tell(Resumed(0, 2.0))
     reader.place("reading", done=40, total=440)
     reader.sees("Reading the chat", "40 of 440 tokens", badge="reading")
     tale.tell(Token(3, "well"), STOPPED)
     reader.sees("Stopped.")
     expect(page.locator(".message--assistant .text")).to_have_text("Boats float well")
-    alike = ("Waiting", "Waiting for a place"), ("Paused", "Paused while another chat finishes")
-    for one, other in alike:
-        assert reader.signs.pop(one) == reader.signs[other]
-    reader.signs.pop("Paused: an operator has released it")
+    assert reader.signs.pop("Paused") == reader.signs["Paused while another chat finishes"]
     assert len(set(reader.signs.values())) == len(reader.signs)
 
 
-@pytest.mark.parametrize(
-    ("end", "words"),
-    [
-        (Finished("limit", "", "", 5, 2, False, 0, Timings(), 0, 0.0, 0.1), "Start a new chat to go on."),
+CAUSES = {
+    "admission": "Paused until there is room for your message",
+    "rotation": "Paused to let a chat go on that has waited longer",
+    "priority": "Paused for a chat that goes first",
+    "forced": "Paused by the server",
+    "decode": "Paused while another chat finishes",
+}
+
+
+def test_it_is_said_why_an_answer_is_paused_how_it_ended_and_what_to_do(page: Page, endless: Stack):
+    feed, causes = PlayedFeed(page), dict(CAUSES)
+    ends: list[tuple[Event, str]] = [
+        (end("limit"), "Start a new chat to go on."),
         (Failed(500, "server_error", "the worker died"), "the worker died. Send your message again."),
-        (Finished("eos", "", "", 5, 2, False, 0, Timings(), 0, 0.0, 0.1), "The answer is complete."),
-    ],
-)
-def test_an_answer_that_ends_says_how_and_what_to_do(page: Page, tale: Tale, end: Event, words: str):
+        (end("eos"), "The answer is complete."),
+    ]
+    for last, words in ends:
+        reader = Reader(page, Tale(endless), feed)
+        reader.tale.tell(Started(0), Token(1, "Boats "))
+        reader.sees("Writing", badge="writing")
+        while causes:
+            cause, why = causes.popitem()
+            reader.tale.tell(Preempted(0, cause, 9, 99))
+            reader.sees(why, badge="paused", title="Paused · ")
+            reader.tale.tell(Resumed(0, 3.0), Token(2, "float "))
+            reader.sees("Resumed after 3 s", badge="writing")
+        reader.tale.tell(last)
+        reader.sees(words)
+        expect(page.get_by_role("button", name="Send")).to_be_visible()
+        reader.tale.forget()
+
+
+def test_a_page_that_is_out_of_sight_lets_go_of_its_stream_and_still_tells_in_its_title(
+    page: Page, tale: Tale
+):
+    page.clock.install()
     reader = Reader(page, tale)
-    tale.tell(Accepted(400, 1, -1), Started(0), Token(1, "Boats "))
+    tale.tell(Started(0), Token(1, "Boats "))
     reader.sees("Writing", badge="writing")
-    tale.tell(end)
-    reader.sees(words)
+    with page.expect_event("requestfailed", lambda request: "/events" in request.url):
+        page.evaluate(SIGHT, True)
+        for _ in range(2):  # a feed that is silent for longer is taken for lost
+            reader.place("writing")
+            page.clock.fast_forward(5_500)
+    reader.place("paused", cause="pressure", since=time.time(), turn=1)
+    expect(page).to_have_title("Paused · Boats · Berth")
+    tale.tell(Preempted(0, "pressure", 9, 99), Resumed(0, 1.0), Token(2, "float"))
+    page.evaluate(SIGHT, False)
+    reader.sees("Resumed after 1 s", badge="writing")
+    expect(page.locator(".message--assistant .text")).to_have_text("Boats float")
 
 
-@pytest.mark.parametrize(
-    ("cause", "words"),
-    [
-        ("admission", "Paused until there is room for your message"),
-        ("rotation", "Paused to let a chat go on that has waited longer"),
-        ("priority", "Paused for a chat that goes first"),
-        ("forced", "Paused by the server"),
-        ("decode", "Paused while another chat finishes"),
-    ],
-)
-def test_why_an_answer_is_paused(page: Page, tale: Tale, cause: str, words: str): ...
+def test_who_is_signed_out_is_told_and_shown_the_way_back(page: Page, tale: Tale):
+    reader = Reader(page, tale)
+    reader.feed.close(4403)
+    notice = page.get_by_role("alert").filter(has_text="You have been signed out.")
+    expect(notice.get_by_role("link")).to_have_attribute("href", f"/accounts/login/?next={tale.path}")

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 N = 60_000
-SENTENCE = "The *old* boat had **two** sails, `rope` and a [map](https://example.org/map) of the quiet harbour. "
+SENTENCE = (
+    "The *old* boat had **two** sails, `rope` and a [map](https://example.org/map) of the quiet harbour. "
+)
 PARAGRAPH = SENTENCE * 4
+HEAD = "| name | `value` | what it is |\n|---|--:|---|\n"
 LINE = "    total_{0} = sum(value * {0} for value in range(1, {0} + 7))  # of line {0}\n"
 
 
@@ -28,8 +31,8 @@ SHAPES = {
     "list": _filled("- an item with **strong** words and `code` in it\n"),
     "numbered list": "".join(f"{i}. item number {i} is *short*\n" for i in range(1, 2200))[:N],
     "nested list": _filled("- one\n  - two with `code`\n    - three and **more** of it\n      1. four\n"),
-    "table": "| name | `value` | what it is |\n|---|--:|---|\n" + _filled("| a cell | 12.5 | with **strong** words |\n")[: N - 60],
-    "maths": _filled("So $x_1^2 + y^2 = \\frac{a}{b}$ and\n\n$$\n\\sum_{i=0}^{n} i = \\frac{n(n+1)}{2}\n$$\n\n"),
+    "table": HEAD + _filled("| a cell | 12.5 | with **strong** words |\n")[: N - len(HEAD)],
+    "maths": _filled("So $x_1^2 = \\frac{a}{b}$ and\n\n$$\n\\sum_{i=0}^{n} i = \\frac{n(n+1)}{2}\n$$\n\n"),
     "quote": _filled("> a line of the **quote** that goes on\n> and on\n>\n> > deeper `here`\n>\n"),
     "mixed": _filled(
         "### Part\n\n", PARAGRAPH, "\n\n```js\nconst a = { b: 1 }; // it\nfor (const c of d) e(c);\n```\n\n"

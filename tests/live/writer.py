@@ -2,9 +2,9 @@
 
     manage.py shell --no-imports -c "from tests.live import writer; writer.main()"
 
-It reads {"user", "text", "seconds"} on its standard input, answers with a line that has the chat's number, waits until a
-page follows, and writes the text within so many seconds, or until it is told to stop. With {"open": true} the answer
-goes on for ever: only a stop ends it.
+It reads {"user", "text", "seconds"} on its standard input, answers with a line that has the chat's number,
+waits until a page follows, and writes the text within so many seconds, or until it is told to stop. With
+{"open": true} only a stop ends it.
 """
 
 from __future__ import annotations
@@ -31,9 +31,10 @@ def answer(stack: Stack, text: str, seconds: float, **more: Any) -> Iterator[str
     """The path of a chat of grace's that is being answered with this text."""
     command = [sys.executable, "manage.py", "shell", "--no-imports", "-c", COMMAND]
     order = json.dumps({"user": "grace", "text": text, "seconds": seconds, **more})
-    pipe = subprocess.PIPE
-    with subprocess.Popen(command, cwd=ROOT, env=stack.environ(), stdin=pipe, stdout=pipe, text=True) as process:
-        assert process.stdin is not None and process.stdout is not None
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, cwd=ROOT, env=stack.environ(), **pipes) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
         process.stdin.write(order + "\n")
         process.stdin.flush()
         try:

@@ -173,6 +173,7 @@ export class Answer {
     this.leave();
     this.view.finish(this.text);
     this.line.end(state, note);
+    document.dispatchEvent(new CustomEvent("answer:over", { detail: this.generation }));
     this.over();
   }
 

@@ -4,13 +4,15 @@ import { WORDS } from "./states.js";
 
 const list = document.getElementById("chat-list");
 let chats = {};
+const over = new Set(); // the generations that this page has seen end, which the feed may still tell of
 let own = null; // the state of the answer that this page follows, which knows it first
 
 function paint() {
   for (const item of list.querySelectorAll("[data-chat]")) {
     const badge = item.querySelector(".chat-state");
     const isOwn = item.querySelector("[aria-current]");
-    const state = (isOwn && own) || chats[item.dataset.chat]?.state || "";
+    const told = chats[item.dataset.chat];
+    const state = (isOwn && own) || (told && !over.has(told.generation) && told.state) || "";
     const word = WORDS[state] ?? "";
     if (badge.dataset.state !== state) badge.dataset.state = state;
     if (badge.textContent !== word) badge.textContent = word;
@@ -19,6 +21,10 @@ function paint() {
 
 document.addEventListener("feed:chats", ({ detail }) => {
   ({ chats } = detail);
+  paint();
+});
+document.addEventListener("answer:over", ({ detail }) => {
+  over.add(detail);
   paint();
 });
 document.addEventListener("answer:state", ({ detail }) => {

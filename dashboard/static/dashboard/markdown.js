@@ -113,11 +113,12 @@ export class Markdown {
     if (this.isRead) return this.settle(isLate, false) && this.trimAll();
     this.blocks.takeBack();
     for (;;) {
-      if (!this.settle(isLate, false) || isLate()) return false;
+      if (!this.settle(isLate, false)) return false;
       const end = this.text.indexOf("\n", this.at);
       if (end < 0) break;
       this.blocks.line(this.text.slice(this.at, end));
       this.at = end + 1;
+      if (isLate()) return false; // it was drawn on by a line at least
     }
     const rest = this.text.slice(this.at);
     if (this.isEnded) this.end(rest);

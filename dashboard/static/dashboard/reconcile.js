@@ -1,6 +1,6 @@
 /** Server's markup into a page that is in use: what has not changed stays as it is, with all that a person does there. */
 
-import { ours } from "./markdown.js";
+import { ours } from "./sanitise.js";
 
 const seen = new WeakMap(); // an element -> its markup, as the server last gave it
 

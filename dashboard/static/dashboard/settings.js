@@ -48,7 +48,7 @@ function complain(message, wrong) {
 
 form.addEventListener("submit", async (event) => {
   event.preventDefault();
-  const values = Object.fromEntries(fields.map(({ name, value }) => [name, value]));
+  const values = Object.fromEntries(fields.map(({ name, value }) => [name, value.trim()]));
   try {
     const kept = await post(chat ? `/chats/${chat}/settings` : "/chats/settings", values);
     if (!chat) wait(kept);

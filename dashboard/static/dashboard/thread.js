@@ -1,17 +1,18 @@
 /** The chat that this page shows, and the list of chats, when they have changed elsewhere: in another tab, or on
     another device. */
 
-import { signedOut } from "./signed_out.js";
-import { ours } from "./markdown.js";
 import { learn, reconcile } from "./reconcile.js";
+import { ours } from "./sanitise.js";
+import { signedOut } from "./signed_out.js";
 
 const AGAIN = 3000; // milliseconds after which it is tried again
 
-const [messages, list, scroll, gone] = ["messages", "chat-list", "scroll", "gone"].map((id) => document.getElementById(id));
+const [messages, list, more, scroll, gone] = ["messages", "chat-list", "more-chats", "scroll", "gone"].map((id) => document.getElementById(id));
 const heading = document.querySelector(".bar h1");
 let reading = null;
 let isStale = false;
 let timer = 0;
+const told = new Set(); // the chats that have changed
 
 learn(messages.children);
 learn(list.children);
@@ -39,7 +40,7 @@ async function read() {
   if (!reply.ok) throw new Error(String(reply.status));
   const page = ours(await reply.text());
   vanished(false);
-  showList([...page.querySelector("#chat-list").children]);
+  showList(page);
   const title = page.querySelector(".bar h1").textContent;
   if (heading.textContent !== title) heading.textContent = title;
   show([...page.querySelector("#messages").children]);
@@ -52,9 +53,16 @@ function vanished(isSo) {
   document.dispatchEvent(new CustomEvent("chat:gone", { detail: isSo }));
 }
 
-function showList(items) {
+/** The server gave the newest chats alone. Where older ones were fetched too, all stay that are not known to be gone. */
+function showList(page) {
   if ("busy" in list.dataset) return;
-  reconcile(list, items, (item) => "older" in item.dataset);
+  const goesOn = list.querySelector("[data-older]") !== null;
+  reconcile(list, [...page.querySelector("#chat-list").children], ({ dataset }) => goesOn && dataset.chat && !told.has(dataset.chat));
+  told.clear();
+  if (goesOn) return;
+  const { dataset, hidden } = page.querySelector("#more-chats");
+  more.dataset.after = dataset.after;
+  more.hidden = hidden;
 }
 
 /** These are the messages now. */
@@ -72,13 +80,6 @@ export function put(after, html) {
   show([...all.slice(0, last + 1), ...ours(html).children]);
 }
 
-/** Put new turns' markup at the end. */
-export function insert(html) {
-  show([...messages.querySelectorAll(":scope > .message"), ...ours(html).children].filter(isFirst));
-}
-
-const isFirst = ({ id }, i, all) => !id || all.findIndex((other) => other.id === id) === i;
-
 /** What a reader looks at stays where it is. */
 function keepPlace(change) {
   const top = scroll.getBoundingClientRect().top;
@@ -89,6 +90,9 @@ function keepPlace(change) {
   if (looked?.isConnected && isNew.has(looked)) scroll.scrollTop += looked.getBoundingClientRect().top - before;
 }
 
-document.addEventListener("chat:changed", refresh);
+document.addEventListener("chat:changed", ({ detail }) => {
+  for (const chat of detail ?? []) told.add(String(chat));
+  refresh();
+});
 document.addEventListener("feed:back", () => isStale && refresh());
 window.addEventListener("pageshow", (event) => event.persisted && refresh());

@@ -30,7 +30,7 @@ export function finished(text) {
       emphasis(open, mark, text[at - 1] ?? " ", text[end] ?? " ");
     } else if (mark === "]") {
       const label = labels.pop();
-      if (label === undefined || text[end] !== "(") continue;
+      if (label === undefined || (text[end] ?? "(") !== "(") continue;
       const close = text.indexOf(")", end);
       if (close >= 0) MARKERS.lastIndex = close + 1;
       else if (text.length - end < 2000) return shut(without(text.slice(0, at), label), open);

@@ -22,7 +22,7 @@ def test_a_german_browser_gets_german_pages_until_another_language_is_chosen(bro
         page.goto("/monitor/")  # words of the page, then of its scripts
         expect(page.get_by_role("heading", name="Warteschlange")).to_be_visible()
         page.goto("/account/")
-        page.get_by_label("Sprache", exact=True).select_option("English")
+        page.get_by_role("combobox", name="Sprache").select_option("English")
         page.get_by_role("button", name="Diese Sprache verwenden").click()
         expect(page.get_by_role("heading", name="Language")).to_be_visible()
         page.goto("/monitor/")

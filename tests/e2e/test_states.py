@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from inference.messages import Event, (
+from inference.messages import (
+    Event,
     Failed,
     Finished,
     Preempted,

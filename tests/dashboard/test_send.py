@@ -56,7 +56,7 @@ def test_the_job_carries_the_chat_and_the_name_of_its_owner(as_ada, ada, setting
     assert job.body["messages"] == [{"role": "user", "content": "Tell me of boats"}]
     assert job.body["stream"] is True
     assert job.body["sampling"]["temperature"] == settings.BERTH.temp
-    assert job.body["max_tokens"] == settings.BERTH.n_predict
+    assert job.body["max_tokens"] == settings.BERTH.longest
 
 
 def test_a_later_message_brings_the_history(as_ada, chat):

@@ -144,7 +144,7 @@ def _ask(chat: Chat, user: User, lay: Callable[[], list[Message]]) -> list[Messa
                 user=user,
                 message=answer,
                 goes_on_from=len(answer.content),
-                max_tokens=None if max_tokens == -1 else max_tokens,
+                max_tokens=max_tokens,
                 stream=True,
                 priority=priority,
             )
@@ -229,9 +229,8 @@ def _admit(id: str, user: User) -> None:
 
 
 def longest(asked: int | None = None) -> int:
-    """Tokens of an answer for which so many were asked, at most; -1: up to the context."""
-    bounds = [n for n in (settings.BERTH.n_predict, settings.BERTH.longest, asked or -1) if n != -1]
-    return min(bounds, default=-1)
+    """Tokens of an answer for which so many were asked, at most, where the context has room for so many."""
+    return min(n for n in (settings.BERTH.n_predict, settings.BERTH.longest, asked or -1) if n != -1)
 
 
 def settle(generation: Generation) -> None:

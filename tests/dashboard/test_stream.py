@@ -75,7 +75,8 @@ async def test_events_that_come_later_are_told_as_they_come(generation, ada):
             found += decoded(chunk)
             if found and found[-1][1] == "accepted":
                 await publish(generation, Token(1, "Boats"), END, first=2)
-    assert [kind for _, kind, _ in found if kind != "now"] == ["accepted", "token", "finished"]
+    told = [kind for _, kind, _ in found if kind != "now"]  # which may come before the token, or after it
+    assert told == ["accepted", "token", "finished"]
 
 
 async def test_silence_is_filled_with_comments(generation, ada):

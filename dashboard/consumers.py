@@ -11,18 +11,21 @@ from urllib.parse import parse_qs
 from channels.generic.websocket import AsyncJsonWebsocketConsumer
 from django.contrib.auth.models import User
 
-from inference.broker import control
+from inference.broker import control, people
 from inference.broker.connect import AWAY
 from inference.http import Header, StreamConsumer
 from inference.models import Generation
-from inference.revocation import Grant, Revoked, as_long_as
+from inference.revocation import Revoked, as_long_as, of_session
 from inference.wire.errors import RequestError
 
 from . import events, live, stream
+from .feed import AT_LEAST_S as APART_S
+from .feed import Feed
 from .language import speaking
 
 GROUP = "occupancy"
-NOT_STAFF = 4403
+SIGNED_OUT = 4401  # its session has ended; the browser comes again, perhaps with another
+NOT_STAFF = NOT_SIGNED_IN = 4403  # trying again would not help
 NO_REDIS = 1011
 AT_LEAST_S = 0.25  # between two updates
 AT_MOST_S = 2.0  # so that a worker which has gone is seen to be gone
@@ -41,10 +44,11 @@ class GenerationEvents(StreamConsumer):
             raise RequestError(404, "", "There is no such generation among your chats.")
         try:
             with speaking(self.scope):
-                async with as_long_as(Grant("user", user.pk)):
+                async with as_long_as(of_session(self.scope)):
                     await self._follow(generation, user)
-        except Revoked:
-            await control.cancel(generation.id.hex)  # nobody may read it any more
+        except Revoked as revoked:
+            if not revoked.signed_out:
+                await control.cancel(generation.id.hex)  # nobody may read it any more
             raise
 
     async def _follow(self, generation: Generation, user: User) -> None:
@@ -65,6 +69,54 @@ class GenerationEvents(StreamConsumer):
         return []  # a cookie opens this, so it is for our own pages
 
 
+class ChatFeed(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
+    """What goes on in a person's chats, for one open page: `feed.Feed.news()`.
+
+    `?since=` is where the changes ended that the page shows.
+    """
+
+    async def connect(self) -> None:
+        await self.accept()  # first, or the browser would not see the code
+        user = self.scope["user"]
+        if not user.is_active:  # nor is who is not signed in
+            await self.close(NOT_SIGNED_IN)
+            return
+        since = parse_qs(self.scope["query_string"]).get(b"since", [b""])[0]
+        self.feed = Feed(user.pk, since.decode("ascii", "replace"))
+        self.heard = asyncio.Event()
+        self.group = people.group(user.pk)
+        await self.channel_layer.group_add(self.group, self.channel_name)
+        self.telling = asyncio.create_task(self._tell_while_it_may())
+
+    async def chats_changed(self, message: dict[str, Any]) -> None:
+        self.feed.tell()
+        self.heard.set()
+
+    async def _tell_while_it_may(self) -> None:
+        try:
+            async with as_long_as(of_session(self.scope)):
+                await self._tell()
+        except Revoked as revoked:
+            await self.close(SIGNED_OUT if revoked.signed_out else NOT_SIGNED_IN)
+        except AWAY:
+            await self.close(NO_REDIS)  # the browser comes again
+
+    async def _tell(self) -> None:
+        while True:
+            self.heard.clear()
+            if news := await self.feed.news():
+                await self.send(text_data=news)
+                await asyncio.sleep(APART_S)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self.feed.pause_s()):  # wait_for could swallow a cancellation
+                    await self.heard.wait()
+
+    async def disconnect(self, code: int) -> None:
+        if hasattr(self, "telling"):
+            self.telling.cancel()
+            await self.channel_layer.group_discard(self.group, self.channel_name)
+
+
 class Monitor(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
     """The live picture for staff: `live.picture()`, and once a page has sent {"span": …}, `live.Past`.
 
@@ -80,7 +132,7 @@ class Monitor(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
         self.news = asyncio.Event()
         self.past = live.Past()
         await self.channel_layer.group_add(GROUP, self.channel_name)
-        self.feed = asyncio.create_task(self._feed(Grant("staff", user.pk)))
+        self.feed = asyncio.create_task(self._feed())
 
     async def receive_json(self, content: Any, **_: Any) -> None:
         if hasattr(self, "feed") and isinstance(content, dict):
@@ -90,12 +142,12 @@ class Monitor(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
     async def occupancy_update(self, message: dict[str, Any]) -> None:
         self.news.set()
 
-    async def _feed(self, grant: Grant) -> None:
+    async def _feed(self) -> None:
         try:
-            async with as_long_as(grant):
+            async with as_long_as(of_session(self.scope, "staff")):
                 await self._tell()
-        except Revoked:
-            await self.close(NOT_STAFF)
+        except Revoked as revoked:
+            await self.close(SIGNED_OUT if revoked.signed_out else NOT_STAFF)
         except AWAY:
             await self.close(NO_REDIS)  # the browser comes again
 

@@ -1,31 +1,31 @@
-"""Turns of a chat: what the model reads of it, how a turn begins, and what is said when one ends."""
+"""Turns of a chat: what the model reads of it, how a turn begins, and how one is ended."""
 
 from __future__ import annotations
 
 import contextlib
 import time
 import uuid
+from collections.abc import Callable
 from dataclasses import asdict
+from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import transaction
 from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from inference import limits, recorder
 from inference.broker import admission, control, jobs, log, occupancy
 from inference.broker.connect import AWAY
 from inference.messages import NORMAL, Failed, Finished, GenerationRequest, Job, SamplingParams
-from inference.models import Chat, Generation, Message, UserLimits
+from inference.models import Chat, Generation, Message, Share, UserLimits
 
 API = "chat"  # how generations of these pages are named among those of the API
-TOO_LONG = "This chat is too long for the model. Shorten the message, or start a new chat."
-CONTEXT_FULL = "The model's context is full. Start a new chat to go on."
-AT_LIMIT = "Cut off at the length limit."
-STOPPED = "Stopped."
-FULL = "There is no room for one more answer just now. Your text is still here; send it again in a moment."
 UNREACHABLE = "the model can't be reached"
 LOST = "it was lost before a worker had it"
+CONTEXT_SIZE = "context size"  # a part of what a worker says of a prompt that is too long
 
 
 class Busy(Exception):
@@ -40,22 +40,82 @@ class Refused(Exception):
         self.status, self.message = status, message
 
 
+class NotPossible(Exception):
+    """An answer that cannot be continued; the message says why."""
+
+
 def history(chat: Chat) -> list[dict[str, str]]:
-    """Pairs of question and answer, then the question that is open. Questions left without an answer are
-    dropped, since the chat templates of many models insist that the roles alternate."""
+    """What the model reads: the chat's system prompt, pairs of question and answer, and the question that is
+    open or the answer that goes on. Questions left without an answer are dropped, since the chat templates of
+    many models insist that the roles alternate."""
     turns: list[dict[str, str]] = []
     for turn in chat.history():
         if turns and turns[-1]["role"] == turn["role"] == Message.Role.USER:
             turns.pop()
         turns.append(turn)
-    return turns
+    system = {"role": Message.Role.SYSTEM.value, "content": chat.system_prompt}
+    return [system, *turns] if chat.system_prompt else turns
 
 
-def begin(chat: Chat, user: User, text: str) -> list[Message]:
-    """Keep `text` and ask for its answer: the two new messages. A chat without a row gets one. Raises Busy
-    and Refused, with nothing kept.
+# --- how an answer is asked for: each returns the new messages, the answer last ---------------------
+# All raise Busy and Refused, with nothing changed. With Redis away the messages are kept all the same, and
+# the answer's generation has failed.
 
-    With Redis away the message is kept all the same, and its generation has failed.
+
+def send(chat: Chat, user: User, text: str, after: Message | None = None) -> list[Message]:
+    """Another message, `after` one or at the end of what is read. A chat without a row gets one."""
+    return _ask(
+        chat,
+        user,
+        lambda: [chat.add(Message.Role.USER, text, after=after), chat.add(Message.Role.ASSISTANT)],
+    )
+
+
+def edit(chat: Chat, user: User, question: Message, text: str) -> list[Message]:
+    """Another version of a message of the user's; what followed the former one stays with that."""
+    return _ask(
+        chat,
+        user,
+        lambda: [chat.add(Message.Role.USER, text, beside=question), chat.add(Message.Role.ASSISTANT)],
+    )
+
+
+def regenerate(chat: Chat, user: User, answer: Message) -> list[Message]:
+    """Another version of an answer; in the place of one that nothing was written of."""
+
+    def lay() -> list[Message]:
+        answer.refresh_from_db(fields=["content"])
+        if answer.content or answer.children.exists():
+            return [chat.add(Message.Role.ASSISTANT, beside=answer)]
+        chat.show(answer)
+        return [answer]
+
+    return _ask(chat, user, lay)
+
+
+def go_on(chat: Chat, user: User, answer: Message) -> list[Message]:
+    """More of an answer that was stopped, cut off or failed. Raises NotPossible."""
+
+    def lay() -> list[Message]:
+        answer.refresh_from_db(fields=["content"])
+        last = answer.generations.order_by("created_at").last()
+        if answer.children.exists():
+            raise NotPossible(_("Only the last answer of a chat can be continued."))
+        if not (answer.content and last and is_unfinished(last)):
+            raise NotPossible(_("This answer can't be continued: it is complete, or the context is full."))
+        if Share.objects.filter(leaf=answer, revoked_at=None).exists():
+            # what others are shown stays as it is
+            return [chat.add(Message.Role.ASSISTANT, answer.content, beside=answer)]
+        chat.show(answer)
+        return [answer]
+
+    return _ask(chat, user, lay)
+
+
+def _ask(chat: Chat, user: User, lay: Callable[[], list[Message]]) -> list[Message]:
+    """Ask for the answer that `lay` returns last, which goes on where its content ends.
+
+    `lay` runs under the chat's lock, once it is known that nothing else is being written there.
     """
     on_the_way = Generation.objects.none()
     if chat.pk is not None:
@@ -63,6 +123,7 @@ def begin(chat: Chat, user: User, text: str) -> list[Message]:
     for generation in on_the_way.all():  # a copy: the rows may be others below
         settle(generation)
     priority = max(NORMAL, UserLimits.ceiling(user))
+    max_tokens = longest(chat.max_tokens)
     id, model = uuid.uuid4(), _model()
     _admit(id.hex, user)  # before the rows, so that no lock is held while Redis answers
     try:
@@ -72,14 +133,16 @@ def begin(chat: Chat, user: User, text: str) -> list[Message]:
             chat.leaf_id = Chat.objects.select_for_update().get(pk=chat.pk).leaf_id
             if on_the_way.exists():
                 raise Busy
-            question = chat.add(Message.Role.USER, text)
-            answer = chat.add(Message.Role.ASSISTANT)
+            messages = lay()
+            answer = messages[-1]
             generation = Generation.objects.create(
                 id=id,
                 api=API,
                 model=model,
                 user=user,
                 message=answer,
+                goes_on_from=len(answer.content),
+                max_tokens=None if max_tokens == -1 else max_tokens,
                 stream=True,
                 priority=priority,
             )
@@ -90,8 +153,8 @@ def begin(chat: Chat, user: User, text: str) -> list[Message]:
         raise
     request = GenerationRequest(
         messages=tuple(history(chat)),
-        sampling=SamplingParams(temperature=settings.BERTH.temp, seed=settings.BERTH.seed),
-        max_tokens=longest(),
+        sampling=_sampling(chat, answer),
+        max_tokens=max_tokens,
         stream=True,
         priority=priority,
     )
@@ -107,7 +170,24 @@ def begin(chat: Chat, user: User, text: str) -> list[Message]:
         jobs.submit_sync(job, {})
     except AWAY:
         fail(generation, UNREACHABLE)
-    return [question, answer]
+    return messages
+
+
+def show(chat: Chat, message: Message) -> None:
+    """Read on with this version, as it was last read."""
+    with transaction.atomic():
+        Chat.objects.select_for_update().get(pk=chat.pk)
+        chat.show(message)
+
+
+def _sampling(chat: Chat, answer: Message) -> SamplingParams:
+    """The chat's settings, or the server's. Each version of an answer has a seed of its own, as the choices
+    of an API request have: another of the same seed would say the same again."""
+    usual = {"temperature": settings.BERTH.temp, "seed": settings.BERTH.seed}
+    own = {"temperature": chat.temperature, "top_p": chat.top_p, "seed": chat.seed}
+    chosen: dict[str, Any] = usual | {name: value for name, value in own.items() if value is not None}
+    version = Message.objects.filter(parent=answer.parent_id, pk__lt=answer.pk).count()
+    return SamplingParams(**chosen).for_choice(version)
 
 
 def _model() -> str:
@@ -128,15 +208,19 @@ def _admit(id: str, user: User) -> None:
     except admission.Full as full:
         name, limit = full.account
         if name == admission.EVERYBODY:
-            raise Refused(503, FULL) from None
-        answers = "one answer" if limit == 1 else f"{limit} answers"
-        advice = "Wait until one is done, or stop one; your text is still here."
-        raise Refused(429, f"You may have {answers} on the way at once. {advice}") from None
+            full_up = _("There is no room for one more answer just now. Try again in a moment.")
+            raise Refused(503, full_up) from None
+        most = ngettext(
+            "You may have one answer on the way at once. Wait until it is done, or stop it.",
+            "You may have %(limit)s answers on the way at once. Wait until one is done, or stop one.",
+            limit,
+        )
+        raise Refused(429, most % {"limit": limit}) from None
 
 
-def longest() -> int:
-    """Tokens of an answer, at most; -1: up to the context."""
-    bounds = [n for n in (settings.BERTH.n_predict, settings.BERTH.longest) if n != -1]
+def longest(asked: int | None = None) -> int:
+    """Tokens of an answer for which so many were asked, at most; -1: up to the context."""
+    bounds = [n for n in (settings.BERTH.n_predict, settings.BERTH.longest, asked or -1) if n != -1]
     return min(bounds, default=-1)
 
 
@@ -163,6 +247,21 @@ def is_lost(generation: Generation) -> bool:
     return alive and id not in known and not log.read_sync(id) and not jobs.is_waiting_sync(id)
 
 
+def is_at_limit(generation: Generation) -> bool:
+    """Whether it has written as many tokens as it might. Else what cut it off is that the context is full."""
+    return generation.completion_tokens == (generation.max_tokens or longest())
+
+
+def is_unfinished(generation: Generation) -> bool:
+    """Whether it has ended, but not because the model was done, and the model could go on."""
+    if generation.state == Generation.State.FAILED:
+        return CONTEXT_SIZE not in generation.error
+    if generation.state == Generation.State.FINISHED:
+        cut_off = generation.finish_reason == Generation.FinishReason.LENGTH and is_at_limit(generation)
+        return cut_off or generation.finish_reason == Generation.FinishReason.CANCELLED
+    return generation.state == Generation.State.CANCELLED
+
+
 def stop(generation: Generation) -> None:
     """End it, in whatever state it is. Raises RedisError or OSError while Redis is away."""
     id = generation.id.hex
@@ -183,29 +282,3 @@ def fail(generation: Generation, error: str) -> None:
         timezone.now(),
     )
     generation.save(update_fields=["state", "error", "finished_at"])
-
-
-def failure(error: str) -> str:
-    """What a person reads of an error, and what to do."""
-    if "context size" in error:
-        return TOO_LONG
-    error = error.rstrip(".") or "something broke"
-    return f"No more of this answer: {error}." + ("" if "again" in error else " Send your message again.")
-
-
-def ending(finish_reason: str, completion_tokens: int | None) -> str:
-    """What a person reads under an answer that ended well; "" for a plain end."""
-    if finish_reason == Generation.FinishReason.CANCELLED:
-        return STOPPED
-    if finish_reason == Generation.FinishReason.LENGTH:
-        return AT_LIMIT if completion_tokens == longest() else CONTEXT_FULL
-    return ""
-
-
-def note(generation: Generation) -> str:
-    """The line under the answer of a generation that is over."""
-    if generation.state == Generation.State.FAILED:
-        return failure(generation.error)
-    if generation.state == Generation.State.CANCELLED:
-        return STOPPED
-    return ending(generation.finish_reason, generation.completion_tokens)

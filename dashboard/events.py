@@ -10,11 +10,13 @@ from typing import Any
 from inference.messages import Event, Failed, Finished, Preempted, Resumed, Started, Token
 from inference.models import Generation
 
-from . import conversation
+from . import conversation, wording
 
 KEEPALIVE = b": keepalive\n\n"
+CAUGHT_UP = b"event: now\ndata: {}\n\n"  # what came before is past
 RETRY = b"retry: 1000\n\n"  # milliseconds after which a browser comes back
-NO_WORKER = "The model is not running. Your message is kept and will be answered when it is back."
+
+REASONS = {"cancelled": Generation.FinishReason.CANCELLED, "limit": Generation.FinishReason.LENGTH}
 
 
 def encode(kind: str, data: Any, id: str = "") -> bytes:
@@ -28,9 +30,15 @@ def number(generation: str, id: bytes) -> int:
     return int(found[1]) if found else 0
 
 
-def event(generation: str, seq: int, event: Event, parked_since: float | None = None) -> bytes:
-    """One event of the generation with this id; b"" for a token that shows no text. `parked_since` is of the
-    epoch."""
+def event(
+    generation: str,
+    seq: int,
+    event: Event,
+    parked_since: float | None = None,
+    max_tokens: int | None = None,
+) -> bytes:
+    """One event of the generation with this id, which may write `max_tokens`; b"" for a token that shows no
+    text. `parked_since` is of the epoch."""
     match event:
         case Token(text=""):
             return b""
@@ -46,21 +54,32 @@ def event(generation: str, seq: int, event: Event, parked_since: float | None = 
         case Started():
             data = {"slot": event.slot}
         case Finished():
-            data = {"text": event.text, "note": _ending(event)}
+            ended = Generation(
+                state=Generation.State.FINISHED,
+                finish_reason=REASONS.get(event.stop_type, ""),
+                completion_tokens=event.completion_tokens,
+                max_tokens=max_tokens,
+            )
+            data = {"text": event.text, **_end(ended)}
         case Failed():
-            data = {"note": conversation.failure(event.message)}
+            data = _end(Generation(state=Generation.State.FAILED, error=event.message))
         case _:
             data = {}
     return encode(event.kind, data, f"{generation}.{seq}")
 
 
-def _ending(event: Finished) -> str:
-    reasons = {"cancelled": Generation.FinishReason.CANCELLED, "limit": Generation.FinishReason.LENGTH}
-    return conversation.ending(reasons.get(event.stop_type, ""), event.completion_tokens)
+def _end(generation: Generation) -> dict[str, Any]:
+    """What is told of a generation that is over: the line under its answer, how it looks, and whether it
+    could go on."""
+    return {
+        "note": wording.note(generation),
+        "look": wording.look(generation),
+        "unfinished": conversation.is_unfinished(generation),
+    }
 
 
 def of_row(generation: Generation) -> bytes:
     """A generation that is over, told from its row: the whole text, then how it ended."""
     text = generation.message.content if generation.message else ""
     kind = "failed" if generation.state == Generation.State.FAILED else "finished"
-    return encode("text", text) + encode(kind, {"note": conversation.note(generation)})
+    return encode("text", text) + encode(kind, _end(generation))

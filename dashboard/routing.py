@@ -3,11 +3,12 @@
 from channels.auth import AuthMiddlewareStack
 from django.urls import path
 
-from .consumers import GenerationEvents, Monitor
+from .consumers import ChatFeed, GenerationEvents, Monitor
 
 http_urlpatterns = [
     path("generations/<uuid:pk>/events", AuthMiddlewareStack(GenerationEvents.as_asgi())),
 ]
 websocket_urlpatterns = [
+    path("ws/chats/", AuthMiddlewareStack(ChatFeed.as_asgi())),
     path("ws/monitor/", AuthMiddlewareStack(Monitor.as_asgi())),
 ]

@@ -6,6 +6,7 @@ import contextlib
 import logging
 from typing import Any
 
+from django.conf import settings
 from django.contrib.auth.forms import AuthenticationForm
 from django.contrib.auth.views import LoginView, redirect_to_login
 from django.core.exceptions import PermissionDenied, ValidationError
@@ -47,6 +48,9 @@ class SignIn(LoginView):
 
     form_class = SignInForm
     redirect_authenticated_user = True
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        return super().get_context_data(may_sign_up=settings.BERTH.sign_up, **kwargs)
 
     def form_invalid(self, form: AuthenticationForm) -> HttpResponse:
         reply = super().form_invalid(form)

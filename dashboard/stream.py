@@ -15,9 +15,10 @@ from inference.broker import occupancy
 from inference.broker.connect import AWAY
 from inference.broker.hub import hub
 from inference.messages import TERMINAL, Preempted
-from inference.models import Generation
+from inference.models import Chat, Generation
 
 from . import conversation, events
+from .places import places
 from .together import Together
 
 KEEPALIVE_S = 2.0
@@ -26,7 +27,8 @@ KEEPALIVE_S = 2.0
 @database_sync_to_async  # type: ignore[untyped-decorator]
 def find(pk: UUID, user: User) -> Generation | None:
     """A generation of this person's chats."""
-    return Generation.objects.select_related("message").filter(pk=pk, message__chat__user=user).first()
+    theirs = Generation.objects.filter(message__chat__in=Chat.objects.of(user))
+    return theirs.select_related("message").filter(pk=pk).first()
 
 
 @database_sync_to_async  # type: ignore[untyped-decorator]
@@ -40,6 +42,7 @@ def _settle(generation: Generation) -> None:
 async def follow(generation: Generation, user: User, after: int) -> AsyncGenerator[bytes, None]:
     """What comes after the event number `after`, up to the end. Never silent for longer than KEEPALIVE_S.
 
+    Once all that was there before is told, CAUGHT_UP says so.
     Raises Crowded, and RedisError or OSError while Redis is away.
     """
     if generation.is_over:
@@ -49,20 +52,27 @@ async def follow(generation: Generation, user: User, after: int) -> AsyncGenerat
     async with hub().follow(generation.id.hex, after) as follower:
         yield events.RETRY
         together = Together(follower)
-        told_of_absence, is_known = False, after > 0
-        deadline = loop.time()  # the first look is at the log alone
+        told_of_absence, is_known, has_caught_up = False, after > 0, False
+        deadline = loop.time()  # the first looks are at the log alone
         while True:
             found = await together.next(deadline)
-            deadline = loop.time() + KEEPALIVE_S
             if found is not None:
                 seq, event = found
+                if has_caught_up:
+                    deadline = loop.time() + KEEPALIVE_S
                 told_of_absence, is_known = False, True
                 since = await _parked_since(generation) if isinstance(event, Preempted) else None
-                if raw := events.event(generation.id.hex, seq, event, since):
+                if raw := events.event(generation.id.hex, seq, event, since, generation.max_tokens):
                     yield raw
                 if isinstance(event, TERMINAL):
                     return
                 continue
+            deadline = loop.time() + KEEPALIVE_S
+            if not has_caught_up:
+                has_caught_up = True
+                yield events.CAUGHT_UP
+                if is_known:
+                    continue
             # Silence. The log may have expired, or never come to be.
             try:
                 row = await find(generation.pk, user)
@@ -77,14 +87,11 @@ async def follow(generation: Generation, user: User, after: int) -> AsyncGenerat
                 return
             if not told_of_absence and not await occupancy.get_all():
                 told_of_absence = True
-                yield events.encode("waiting", {"reason": events.NO_WORKER})
+                yield events.encode("waiting", {"reason": "no worker"})
             yield events.KEEPALIVE
 
 
 async def _parked_since(generation: Generation) -> float | None:
-    """Since when it has been parked, in seconds of the epoch; None when it is parked no longer."""
-    for snapshot in await occupancy.get_all():
-        for parked in snapshot["parked"]:
-            if parked["generation"] == generation.id.hex:
-                return float(parked["since"])
-    return None
+    """Since when it has been parked, in seconds of the epoch; None if it is not shown as parked."""
+    since = (await places()).get(generation.id.hex, {}).get("since")
+    return None if since is None else float(since)

@@ -2,31 +2,27 @@
 
 from __future__ import annotations
 
-from uuid import UUID
-
 from django.contrib.auth.decorators import login_required
-from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
-from django.db.models import Prefetch, prefetch_related_objects
-from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.http import HttpResponse, JsonResponse
 from django.shortcuts import get_object_or_404, render
-from django.template.loader import render_to_string
-from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST
 
 from inference.auth import Caller
+from inference.broker import people
 from inference.broker.connect import AWAY
 from inference.by_hand import Kind, act, may_operate
-from inference.http import RETRY_AFTER
 from inference.messages import HIGHEST, LOWEST
-from inference.models import Chat, Generation, Message
+from inference.models import Chat
 from inference.wire.errors import RequestError
 from inference.wire.llamacpp import SlotAction
 
-from . import conversation
-from .forms import TEXT_LIMIT, ByHandForm, MessageForm, PriorityForm, WorkerForm
+from . import chats
+from .forms import TEXT_LIMIT, ByHandForm, ChatSettingsForm, PriorityForm, WorkerForm
+from .replies import Request
+from .replies import error as _error
+from .thread import thread
 
-BUSY = "This chat is still being answered. Stop it, or wait until it is done."
 SAY_WHICH = {
     WorkerForm: "Say which worker.",
     ByHandForm: "Say which chat: its worker and its generation.",
@@ -42,97 +38,24 @@ FORMS: dict[str, type[WorkerForm]] = {  # what each action must be told
 }
 
 
-class Request(HttpRequest):
-    """From a person who is signed in."""
-
-    user: User
-
-
-def _error(message: str, status: int) -> JsonResponse:
-    reply = JsonResponse({"error": message}, status=status)
-    if status in RETRY_AFTER:
-        reply["Retry-After"] = RETRY_AFTER[status].decode()
-    return reply
-
-
-def _thread(chat: Chat) -> list[Message]:
-    """Its messages with what the page shows of their last generations: `generation`, `pending`, `note`
-    and `look`."""
-    messages = chat.path()
-    prefetch_related_objects(messages, Prefetch("generations", Generation.objects.order_by("created_at")))
-    return [_dressed(message) for message in messages]
-
-
-def _dressed(message: Message) -> Message:
-    generation = next(reversed(message.generations.all()), None)
-    message.generation = generation  # type: ignore[attr-defined]
-    message.pending = generation is not None and not generation.is_over  # type: ignore[attr-defined]
-    message.note = conversation.note(generation) if generation is not None else ""  # type: ignore[attr-defined]
-    message.look = generation.state if generation is not None else ""  # type: ignore[attr-defined]
-    return message
-
-
 @login_required
 @require_GET
 def chat(request: Request, pk: int | None = None) -> HttpResponse:
     """One's chats and one of them, or the place to start another."""
-    chats = Chat.objects.filter(user=request.user)
-    current = None if pk is None else get_object_or_404(chats, pk=pk)
+    changes = people.last_sync(request.user.pk)  # first: what changes from now on is told by the feed
+    current = None if pk is None else get_object_or_404(Chat.objects.of(request.user), pk=pk)
+    page = chats.page(request.user)
     context = {
         "section": "chat",
-        "chats": chats.only("pk", "title"),
+        "chats": page.chats,
+        "more": page.more,
         "chat": current,
-        "thread": _thread(current) if current else [],
+        "settings_form": ChatSettingsForm.of(current),
+        "thread": thread(current) if current else [],
         "text_limit": TEXT_LIMIT,
+        "changes": changes,
     }
     return render(request, "dashboard/chat.html", context)
-
-
-@login_required
-@require_POST
-def create(request: Request) -> HttpResponse:
-    """Start a chat with its first message."""
-    form = MessageForm(request.POST)
-    if not form.is_valid():
-        return _error(str(form.errors["text"][0]), 400)
-    text = form.cleaned_data["text"]
-    chat = Chat(user=request.user, title=Chat.title_for(text))
-    try:
-        conversation.begin(chat, request.user, text)
-    except conversation.Refused as refused:
-        return _error(refused.message, refused.status)
-    return JsonResponse({"url": reverse("chat", args=[chat.pk])}, status=201)
-
-
-@login_required
-@require_POST
-def send(request: Request, pk: int) -> HttpResponse:
-    """Add a message to a chat: the markup of the two new turns."""
-    chat = get_object_or_404(Chat, pk=pk, user=request.user)
-    form = MessageForm(request.POST)
-    if not form.is_valid():
-        return _error(str(form.errors["text"][0]), 400)
-    try:
-        messages = conversation.begin(chat, request.user, form.cleaned_data["text"])
-    except conversation.Busy:
-        return _error(BUSY, 409)
-    except conversation.Refused as refused:
-        return _error(refused.message, refused.status)
-    turns = [render_to_string("dashboard/message.html", {"message": _dressed(m)}) for m in messages]
-    return JsonResponse({"html": "".join(turns)}, status=201)
-
-
-@login_required
-@require_POST
-def stop(request: Request, pk: UUID) -> HttpResponse:
-    """End a generation; what is written of it stays. Its stream tells when it has ended."""
-    generation = get_object_or_404(Generation, pk=pk, message__chat__user=request.user)
-    if not generation.is_over:
-        try:
-            conversation.stop(generation)
-        except AWAY:
-            return _error("The model can't be reached. Try again in a moment.", 503)
-    return JsonResponse({}, status=202)
 
 
 @login_required

@@ -1,26 +1,31 @@
-"""Whoever is shut out while a stream of his runs: the stream ends within seconds.
+"""Whoever is shut out while a stream of his runs: the stream ends at once.
 
-Each web process looks after its own streams: every few seconds one query tells which of the keys and people
-behind them may still be served. So nothing has to be told to anybody, and nothing can be missed: a key may
-be revoked, expire or be deleted, by whatever means. While the database is away, streams go on.
+Each web process looks after its own streams: every two seconds, and whenever the bell rings, it asks which of
+the keys, people and sessions behind all of them may still be served. So nothing can be missed: a key may be
+revoked, expire or be deleted, a session end, by whatever means. While the database is away, streams go on.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, Literal, NamedTuple
 from weakref import WeakKeyDictionary
 
 from channels.db import database_sync_to_async
+from django.contrib.auth import HASH_SESSION_KEY
 from django.contrib.auth.models import User
+from django.contrib.sessions.models import Session
 from django.db import Error
-from django.db.models import QuerySet
+from django.utils import timezone
 
+from inference.broker import bell
 from inference.broker.control import GIVE_UP_S
 from inference.models import ApiKey
+from inference.tasks import end
 from inference.wire.errors import RequestError
 
 logger = logging.getLogger(__name__)
@@ -38,14 +43,37 @@ Kind = Literal["key", "user", "staff"]
 
 
 class Grant(NamedTuple):
-    """What a stream depends on: that a key is usable, that a person is active, or is active and staff."""
+    """What a stream depends on: that a key is usable, that a person is active, or is active and staff; and on
+    the session by which a browser has it, if there is one."""
 
     kind: Kind
     id: int
+    session: str = ""  # its key
+    hash: str = ""  # of the password with which it was begun, as sessions keep it
+
+    @property
+    def whose(self) -> Grant:
+        """The same without the session."""
+        return Grant(self.kind, self.id)
+
+
+def of_session(scope: Mapping[str, Any], kind: Literal["user", "staff"] = "user") -> Grant:
+    """What a connection depends on that somebody has who is signed in."""
+    user, session = scope["user"].pk, scope.get("session")
+    if session is None:
+        return Grant(kind, user)
+    return Grant(kind, user, session.session_key or "", session.get(HASH_SESSION_KEY, ""))
 
 
 class Revoked(RequestError):
-    """The grant of a stream does not hold any more: 401."""
+    """The grant of a stream does not hold any more: 401.
+
+    `signed_out`: that is so for its session alone. Its person may be there again, with another one.
+    """
+
+    def __init__(self, kind: Kind, signed_out: bool) -> None:
+        super().__init__(401, "", REASONS["user" if signed_out else kind])
+        self.signed_out = signed_out
 
 
 class _Stream:
@@ -56,9 +84,11 @@ class _Stream:
         self._others = task.cancelling()
         self._cancels = 0
         self._cancel_at = 0.0
+        self.signed_out = False
 
-    def revoke(self) -> None:
+    def revoke(self, signed_out: bool) -> None:
         """Cancel it, and again when it has not ended for long: a library can swallow a cancellation."""
+        self.signed_out = signed_out
         now = asyncio.get_running_loop().time()
         if now >= self._cancel_at:
             self._cancel_at = now + AGAIN_S
@@ -78,6 +108,7 @@ class Streams:
     def __init__(self) -> None:
         self._of: dict[Grant, set[_Stream]] = {}
         self._looking: asyncio.Task[None] | None = None
+        self._rung = asyncio.Event()
 
     def add(self, grant: Grant, stream: _Stream) -> None:
         self._of.setdefault(grant, set()).add(stream)
@@ -91,17 +122,31 @@ class Streams:
 
     async def _look(self) -> None:
         """Until there are none."""
-        while self._of:
-            await asyncio.sleep(LOOK_EVERY_S)
-            asked = set(self._of)
-            try:
-                holding = await _ask(asked)
-            except Error as error:
-                logger.warning("Keys of running streams can't be checked, the streams go on: %s", error)
-                continue
-            for grant in asked - holding:
-                for stream in self._of.get(grant, ()):
-                    stream.revoke()
+        hearing = asyncio.create_task(self._hear())
+        try:
+            while self._of:
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(LOOK_EVERY_S):
+                        await self._rung.wait()
+                self._rung.clear()
+                await self._revoke()
+        finally:
+            await end([hearing])
+
+    async def _hear(self) -> None:
+        async for _ in bell.rings():
+            self._rung.set()
+
+    async def _revoke(self) -> None:
+        asked = set(self._of)
+        try:
+            holding = await _ask(asked)
+        except Error as error:
+            logger.warning("Keys of running streams can't be checked, the streams go on: %s", error)
+            return
+        for grant in asked - holding:
+            for stream in self._of.get(grant, ()):
+                stream.revoke(signed_out=grant.whose in holding)
 
 
 _streams: WeakKeyDictionary[asyncio.AbstractEventLoop, Streams] = WeakKeyDictionary()
@@ -122,24 +167,36 @@ async def as_long_as(grant: Grant | None) -> AsyncIterator[None]:
         yield
     except asyncio.CancelledError:
         if stream.was_told():
-            raise Revoked(401, "", REASONS[grant.kind]) from None
+            raise Revoked(grant.kind, stream.signed_out) from None
         raise
     finally:
         streams.discard(grant, stream)
 
 
 def _holding(grants: Collection[Grant]) -> set[Grant]:
-    people = User.objects.filter(is_active=True)
-    rows: dict[Kind, QuerySet[Any]] = {
-        "key": ApiKey.objects.usable(),
-        "user": people,
-        "staff": people.filter(is_staff=True),
-    }
-    holding: set[Grant] = set()
-    for kind, found in rows.items():
-        if ids := [grant.id for grant in grants if grant.kind == kind]:
-            holding |= {Grant(kind, pk) for pk in found.filter(pk__in=ids).values_list("pk", flat=True)}
+    """Those that hold, and with each of a session also its `whose` if that does."""
+    keys = {grant.id for grant in grants if grant.kind == "key"}
+    found = ApiKey.objects.usable().filter(pk__in=keys).values_list("pk", flat=True) if keys else ()
+    holding = {Grant("key", pk) for pk in found}
+    if ids := {grant.id for grant in grants if grant.kind != "key"}:
+        people = {user.pk: user for user in User.objects.filter(is_active=True, pk__in=ids)}
+        sessions = _sessions({grant.session for grant in grants if grant.session})
+        for grant in grants:
+            user = None if grant.kind == "key" else people.get(grant.id)
+            if user is None or (grant.kind == "staff" and not user.is_staff):
+                continue
+            holding.add(grant.whose)
+            if grant.session in sessions and grant.hash == user.get_session_auth_hash():
+                holding.add(grant)
     return holding
+
+
+def _sessions(keys: set[str]) -> set[str]:
+    """Those of these that have not ended."""
+    if not keys:
+        return set()
+    alive = Session.objects.filter(session_key__in=keys, expire_date__gt=timezone.now())
+    return set(alive.values_list("session_key", flat=True))
 
 
 # Not in the one thread of Django's views, which a slow page can hold up.

@@ -12,6 +12,7 @@ import dj_database_url
 
 from inference.broker.connect import redis_url
 from inference.options import Options
+from project import email
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 BERTH = Options.from_env()
@@ -49,6 +50,8 @@ def _own_names() -> list[str]:
 
 ALLOWED_HOSTS = [h for h in os.environ.get("ALLOWED_HOSTS", "").split(",") if h] or _own_names()
 CSRF_TRUSTED_ORIGINS = [o for o in os.environ.get("CSRF_TRUSTED_ORIGINS", "").split(",") if o]
+# What links in mails and those of `manage.py password_reset_link` begin with.
+PUBLIC_URL = os.environ.get("PUBLIC_URL", "").rstrip("/")
 # Whose X-Forwarded-For tells who is behind them: addresses and networks.
 _proxies = os.environ.get("TRUSTED_PROXIES", "127.0.0.0/8,::1" if BERTH.tls_proxy else "")
 TRUSTED_PROXIES = [proxy for proxy in _proxies.split(",") if proxy]
@@ -132,10 +135,19 @@ CHANNEL_LAYERS = {
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator"},
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+    {"NAME": "django.contrib.auth.password_validation.NumericPasswordValidator"},
+    {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
 ]
+PASSWORD_RESET_TIMEOUT = 86_400  # seconds
 LOGIN_URL = "login"
 LOGIN_REDIRECT_URL = "/"
 LOGOUT_REDIRECT_URL = "login"
+
+# Without EMAIL_URL there is no mail, and who forgot a password asks an administrator.
+HAS_EMAIL = bool(os.environ.get("EMAIL_URL"))
+EMAIL_TIMEOUT = 10  # seconds
+DEFAULT_FROM_EMAIL = os.environ.get("EMAIL_FROM", "") or email.sender(PUBLIC_URL)
+globals().update(email.settings(os.environ.get("EMAIL_URL", "")))
 
 LANGUAGE_CODE = "en"
 LANGUAGES = [("en", "English"), ("de", "Deutsch")]

@@ -4,12 +4,18 @@ from django.urls import include, path
 from django.views.i18n import JavaScriptCatalog
 
 from dashboard import sign_in
+from dashboard.account import reset, sign_up
 
 urlpatterns = [
     path("admin/login/", sign_in.of_admin),
     path("admin/", admin.site.urls),
     path("accounts/login/", sign_in.SignIn.as_view(), name="login"),
     path("accounts/logout/", auth.LogoutView.as_view(), name="logout"),
+    path("accounts/sign-up/", sign_up.sign_up, name="sign_up"),
+    path("accounts/reset/", reset.ask, name="password_reset"),
+    path("accounts/reset/asked/", reset.asked, name="password_reset_done"),
+    path("accounts/reset/<uidb64>/<token>/", reset.Choose.as_view(), name="password_reset_confirm"),
+    path("account/", include("dashboard.account.urls")),
     path("words.js", JavaScriptCatalog.as_view(packages=["dashboard"]), name="words"),
     path("", include("dashboard.urls")),
 ]

@@ -17,6 +17,7 @@ SUSPECTS = f"{PREFIX}suspects:"  # with a token: hash; what that incarnation tri
 ADMITTED = f"{PREFIX}admitted"  # sorted set: job -> the second at which its permit lapses
 PERMITS = f"{PREFIX}permits"  # hash: job -> how many generations, and whose
 IN_FLIGHT = f"{PREFIX}in-flight"  # hash: account -> its generations that are not over
+BELL = f"{PREFIX}bell"  # channel; heard by every web process
 
 WORKER_GROUP = "workers"
 RECORDER_GROUP = "recorders"
@@ -30,6 +31,11 @@ def event_log(generation: str) -> str:
 def stream(job: str) -> str:
     """Hash: what a client must show to take up the stream of this job, and who reads it."""
     return f"{PREFIX}stream:{job}"
+
+
+def title(generation: str) -> str:
+    """String; the chat that this generation makes a title for."""
+    return f"{PREFIX}title:{generation}"
 
 
 def snapshot(worker: str) -> str:
@@ -47,6 +53,16 @@ def lanes(worker: str) -> str:
     return f"{PREFIX}lanes:{worker}"
 
 
+def seen(worker: str) -> str:
+    """Number; when a worker wrote of its slots last, by its own clock."""
+    return f"{PREFIX}seen:{worker}"
+
+
 def attempts(digest: str) -> str:
-    """Number; how often somebody has tried to sign in of late."""
+    """Number; how often somebody has done something of late."""
     return f"{PREFIX}attempts:{digest}"
+
+
+def changes(person: int) -> str:
+    """Stream of the chats of a person that have changed of late."""
+    return f"{PREFIX}changes:{person}"

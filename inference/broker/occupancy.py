@@ -8,7 +8,8 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, Generic, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
 from channels.layers import get_channel_layer
@@ -21,7 +22,7 @@ logger = logging.getLogger(__name__)
 GROUP = "occupancy"
 LIVES_S = 5  # a worker renews its picture each second
 AT_LEAST_S = 0.25  # between two messages to the monitors
-OVERVIEW_S = 0.5
+OVERVIEW_S = 1.0  # the age of an overview: with many chats a picture is long
 PLACES = ("slots", "parked", "queue")  # in which a snapshot names generations
 
 SHOW = Script(f"""
@@ -30,6 +31,7 @@ redis.call('SADD', KEYS[2], ARGV[1])
 """)
 
 Snapshot = dict[str, Any]
+T = TypeVar("T")
 
 
 async def put(picture: Snapshot) -> None:
@@ -60,29 +62,34 @@ class Overview(NamedTuple):
 
 async def overview() -> Overview:
     """At most OVERVIEW_S old: many streams ask for it. Raises RedisError or OSError while Redis is away."""
-    loop = asyncio.get_running_loop()
-    return await (_overviews.get(loop) or _overviews.setdefault(loop, _Overviews())).get()
+    return await _overviews.get()
 
 
-class _Overviews:
-    """One that all who ask in the same moment share."""
+class Shared(Generic[T]):
+    """What all who ask in the same moment share: `of` all snapshots, and at most so many seconds old."""
+
+    def __init__(self, of: Callable[[list[Snapshot]], T], seconds: float) -> None:
+        self._of, self._seconds = of, seconds
+        self._loops: WeakKeyDictionary[asyncio.AbstractEventLoop, _Latest[T]] = WeakKeyDictionary()
+
+    async def get(self) -> T:
+        """Raises RedisError or OSError while Redis is away."""
+        loop = asyncio.get_running_loop()
+        latest = self._loops.get(loop) or self._loops.setdefault(loop, _Latest())
+        async with latest.turn:
+            if not latest.value or loop.time() - latest.at > self._seconds:
+                pictures = await get_all()
+                latest.value, latest.at = [self._of(pictures)], loop.time()
+            return latest.value[0]
+
+
+class _Latest(Generic[T]):
+    """Of one event loop."""
 
     def __init__(self) -> None:
-        self._turn = asyncio.Lock()
-        self._last = Overview(False, frozenset())
-        self._at = float("-inf")
-
-    async def get(self) -> Overview:
-        loop = asyncio.get_running_loop()
-        async with self._turn:
-            if loop.time() - self._at > OVERVIEW_S:
-                pictures = await get_all()
-                self._last = _overview(pictures)
-                self._at = loop.time()
-        return self._last
-
-
-_overviews: WeakKeyDictionary[asyncio.AbstractEventLoop, _Overviews] = WeakKeyDictionary()
+        self.turn = asyncio.Lock()
+        self.value: list[T] = []  # one, once there is one
+        self.at = 0.0
 
 
 def get_all_sync() -> list[Snapshot]:
@@ -100,6 +107,9 @@ def overview_sync() -> Overview:
 def _overview(pictures: list[Snapshot]) -> Overview:
     places = (place for p in pictures for name in PLACES for place in p.get(name, ()))
     return Overview(bool(pictures), frozenset(place["generation"] or "" for place in places))
+
+
+_overviews = Shared(_overview, OVERVIEW_S)
 
 
 def _pictures(raw: Any) -> list[Snapshot]:

@@ -181,7 +181,7 @@ def _level(s: Schedulable) -> int:
     return max(-LEVELS, min(LEVELS, s.priority))
 
 
-def _line(pool: Pool[S]) -> Iterator[tuple[S, bool]]:
+def line(pool: Pool[S]) -> Iterator[tuple[S, bool]]:
     """Who waits, in the order of their turn, and whether it is queued. Not who is held or can never fit."""
     parked = ((line_key(s, pool.policy), s, False) for s in pool.parked)
     queued = ((line_key(s, pool.policy), s, True) for s in pool.queued)
@@ -193,7 +193,7 @@ def _line(pool: Pool[S]) -> Iterator[tuple[S, bool]]:
 def _let_in(pool: Pool[S], out: Plan[S], residents: list[S]) -> tuple[S, int] | None:
     """Give places from the head of the line on; who is then the head, with the margin that it must leave."""
     slots, room = _room(pool, out, residents)
-    for s, is_queued in _line(pool):
+    for s, is_queued in line(pool):
         margin = _margin(pool, s, is_queued)
         if slots < 1 or needs(s) > room - (margin if residents else 0):
             return s, margin
@@ -206,7 +206,7 @@ def _let_in(pool: Pool[S], out: Plan[S], residents: list[S]) -> tuple[S, int] | 
 
 def head(pool: Pool[S]) -> Head[S] | None:
     """Whose turn is next, and what it waits for; None when nobody waits."""
-    found = next(_line(pool), None)
+    found = next(line(pool), None)
     if found is None:
         return None
     s, is_queued = found

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import secrets
+from typing import Self
 
 from django.conf import settings
+from django.contrib.auth.models import User
 from django.db import models
 from django.utils import timezone
 from django.utils.text import Truncator
@@ -12,6 +14,12 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 TITLE_LENGTH = 60  # characters of a title made from a message
+
+
+class ChatQuerySet(models.QuerySet["Chat"]):
+    def of(self, user: User) -> Self:
+        """This person's, without those that are deleted."""
+        return self.filter(user=user, deleted_at=None)
 
 
 class Chat(models.Model):
@@ -47,12 +55,15 @@ class Chat(models.Model):
         null=True, blank=True, editable=False, help_text=_("It can be had back until it is purged.")
     )
 
+    objects = ChatQuerySet.as_manager()
+
     class Meta:
         ordering = ("-updated_at", "-pk")
         indexes = (
             models.Index(fields=("user", "-updated_at")),
             models.Index(fields=("-updated_at", "-id")),
             models.Index(fields=("-created_at",)),
+            models.Index(fields=("deleted_at",), condition=~models.Q(deleted_at=None), name="deleted_chats"),
         )
 
     def __str__(self) -> str:
@@ -63,12 +74,31 @@ class Chat(models.Model):
         """A title made of the first words of `text`, on one line."""
         return Truncator(" ".join(text.split())).chars(TITLE_LENGTH)
 
-    def add(self, role: str, content: str = "", *, after: Message | None = None) -> Message:
-        """Another message, `after` one or at the end of the path, which then ends with the new one."""
-        parent = after.pk if after else self.leaf_id
-        self.leaf = self.messages.create(role=role, content=content, parent_id=parent)
+    def add(
+        self, role: str, content: str = "", *, after: Message | None = None, beside: Message | None = None
+    ) -> Message:
+        """Another message: `after` one, `beside` one as another version of it, or at the end of the path,
+        which then ends with the new one."""
+        parent = beside.parent_id if beside else after.pk if after else self.leaf_id
+        message = self.messages.create(role=role, content=content, parent_id=parent)
+        self._read(message, message)
+        return message
+
+    def show(self, message: Message) -> None:
+        """Lead the path by `message`, and on from there as it was last read."""
+        by_id = {each.pk: each for each in self.messages.defer("content")}
+        newest = {each.parent_id: pk for pk, each in by_id.items()}
+        leaf = by_id[message.pk]
+        while after := leaf.next_id or newest.get(leaf.pk):
+            leaf = by_id[after]
+        self._read(message, leaf)
+
+    def _read(self, message: Message, leaf: Message) -> None:
+        """From now on the path comes by `message` and ends at `leaf`."""
+        if message.parent_id:
+            self.messages.filter(pk=message.parent_id).update(next=message)
+        self.leaf = leaf
         self.save(update_fields=["leaf"])
-        return self.leaf
 
     def path(self) -> list[Message]:
         """The messages that are read, oldest first: from the first one to `leaf`."""
@@ -102,6 +132,15 @@ class Message(models.Model):
         editable=False,
         related_name="children",
         help_text=_("The message before it; its siblings are other versions of it."),
+    )
+    next = models.ForeignKey(
+        "self",
+        on_delete=models.SET_NULL,
+        null=True,
+        blank=True,
+        editable=False,
+        related_name="+",
+        help_text="The version of the message after it that was last read. Empty: the newest.",
     )
     role = models.CharField(max_length=16, choices=Role)
     content = models.TextField(blank=True)

@@ -63,6 +63,9 @@ class Generation(models.Model):
         editable=False,
         help_text=_("So many characters of the message were there before it."),
     )
+    max_tokens = models.PositiveIntegerField(
+        null=True, editable=False, help_text="As many as it may write. Empty: not known, or without a bound."
+    )
     stream = models.BooleanField(default=False)
     priority = models.SmallIntegerField(default=NORMAL, help_text=PRIORITY_HELP)
     prompt_tokens = models.PositiveIntegerField(null=True, blank=True)

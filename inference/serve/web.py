@@ -1,8 +1,9 @@
-"""The web process: daphne with Berth's application, and the recorder's thread."""
+"""The web process: daphne with Berth's application, and the threads beside it."""
 
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import os
 import sys
@@ -122,12 +123,17 @@ class Server(daphne.server.Server):  # type: ignore[misc]
 
 def run(options: Options) -> int:
     """Serve until SIGTERM or SIGINT; the exit code."""
-    from inference.recorder import start_thread
     from inference.serve.request import Request
     from project.asgi import application
+    from project.threads import start_threads
 
-    start_thread()
+    start_threads()
     http_protocol.WebRequest = Request  # of which daphne's factory makes one a request
+    # Every stream waits while another thread, such as the recorder's, keeps the GIL, and while what has been
+    # imported is searched for garbage.
+    sys.setswitchinterval(0.0005)
+    gc.collect()
+    gc.freeze()
     interface = options.host.strip("[]").replace(":", r"\:")
     server = Server(
         application,

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
+from typing import Any
 
 from inference.engine.llama import Model
 from inference.engine.sampling import Sampler
@@ -140,8 +141,19 @@ class Intake:
                 raise refuse(f"token {token} is not in the vocabulary of {self.model.n_vocab}")
         return tokens
 
-    def _render(self, messages: tuple[dict[str, object], ...] | list[dict[str, object]], at: float) -> str:
+    def _render(self, messages: Iterable[dict[str, Any]], at: float) -> str:
+        """The prompt. As with llama-server, an answer that comes last is not closed: the model goes on with
+        it."""
+        turns = list(messages)
+        begun = turns.pop()["content"] if _is_answer(turns) else ""
+        if begun and _is_answer(turns):
+            raise refuse("only one message of the assistant may come last: it is what the model goes on with")
         try:
-            return self.template.render(messages, at)
+            return self.template.render(turns, at) + begun
         except TemplateFailure as error:
             raise refuse(str(error)) from error
+
+
+def _is_answer(turns: list[dict[str, Any]]) -> bool:
+    """Whether the last turn is a text of the assistant's."""
+    return bool(turns) and turns[-1]["role"] == "assistant" and not turns[-1].get("tool_calls")

@@ -10,6 +10,21 @@ from inference.engine.engine import Engine
 from inference.engine.sequence import Sequence, State
 
 HISTOGRAMS = ("first_token_seconds", "parked_seconds", "copy_out_seconds", "copy_in_seconds")
+IDLE: dict[str, Any] = {
+    "id": 0,
+    "state": "idle",
+    "generation": None,
+    "owner": None,
+    "priority": 0,
+    "held": False,
+    "cells": 0,
+    "n_prompt_tokens": 0,
+    "n_prompt_processed": 0,
+    "n_decoded": 0,
+    "tokens_per_second": 0.0,
+    "parks": 0,
+    "since": None,
+}  # a slot that nobody is in
 RATE_OVER_S = 1.0  # tokens per second are averaged over about this long
 
 
@@ -36,6 +51,7 @@ class Snapshots:
         counters["copied_out_bytes_total"], counters["copied_in_bytes_total"] = engine.copied_bytes
         self._measure(now)
         head = engine.head
+        turns = {s.id: turn for turn, s in enumerate(engine.line, 1)}
         return {
             "taken_at": epoch + now,
             "silence": self._longest_silence(now),
@@ -49,7 +65,7 @@ class Snapshots:
             },
             "pool": {"cells": engine.n_cells, "used": engine.used_cells},
             "slots": [self._slot(i, shown.get(i), epoch) for i in range(engine.n_slots)],
-            "parked": [_parked(s, epoch) for s in (*engine.parked, *engine.leaving)],
+            "parked": [_parked(s, epoch, turns.get(s.id)) for s in (*engine.parked, *engine.leaving)],
             "queue": [
                 {
                     "generation": s.id,
@@ -57,6 +73,7 @@ class Snapshots:
                     "priority": s.priority,
                     "since": epoch + s.arrived_at,
                     "n_prompt_tokens": s.n_prompt,
+                    "turn": turns.get(s.id),
                 }
                 for s in engine.queued
             ],
@@ -88,21 +105,7 @@ class Snapshots:
 
     def _slot(self, slot: int, s: Sequence | None, epoch: float) -> dict[str, Any]:
         if s is None:
-            return {
-                "id": slot,
-                "state": "idle",
-                "generation": None,
-                "owner": None,
-                "priority": 0,
-                "held": False,
-                "cells": 0,
-                "n_prompt_tokens": 0,
-                "n_prompt_processed": 0,
-                "n_decoded": 0,
-                "tokens_per_second": 0.0,
-                "parks": 0,
-                "since": None,
-            }
+            return IDLE | {"id": slot}
         resident = s.id in self._rates
         return {
             "id": slot,
@@ -127,7 +130,7 @@ def _state(s: Sequence) -> str:
     return {State.LEAVING: "parking", State.PARKED: "parked", State.RETURNING: "resuming"}[s.state]
 
 
-def _parked(s: Sequence, epoch: float) -> dict[str, Any]:
+def _parked(s: Sequence, epoch: float, turn: int | None) -> dict[str, Any]:
     return {
         "generation": s.id,
         "owner": s.owner,
@@ -141,4 +144,5 @@ def _parked(s: Sequence, epoch: float) -> dict[str, Any]:
         "method": s.method,
         "cause": s.cause,
         "parks": s.parks,
+        "turn": turn,
     }

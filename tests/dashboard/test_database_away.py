@@ -20,7 +20,7 @@ def fail(*_: object, **__: object) -> None:
 
 @pytest.mark.django_db
 def test_a_message_is_answered_with_what_to_do(as_ada: Client, chat: Chat, monkeypatch):
-    monkeypatch.setattr(conversation, "begin", fail)
+    monkeypatch.setattr(conversation, "send", fail)
     reply = as_ada.post(f"/chats/{chat.pk}/messages", {"text": "Hello"}, HTTP_ACCEPT="application/json")
     assert reply.status_code == 503
     assert reply.json()["error"].startswith("The database can't be reached.")
@@ -29,7 +29,7 @@ def test_a_message_is_answered_with_what_to_do(as_ada: Client, chat: Chat, monke
 
 @pytest.mark.django_db
 def test_a_page_is_a_503_that_says_so(as_ada: Client, monkeypatch):
-    monkeypatch.setattr(Chat.objects, "filter", fail)
+    monkeypatch.setattr(Chat.objects, "of", fail)
     reply = as_ada.get("/")
     assert (reply.status_code, b"Nothing is lost" in reply.content) == (503, True)
 

@@ -57,24 +57,27 @@ def test_a_resume_tells_how_long_it_was():
 
 
 @pytest.mark.parametrize(
-    ("stop_type", "note"),
+    ("stop_type", "most", "look", "note", "unfinished"),
     [
-        ("eos", ""),
-        ("word", ""),
-        ("cancelled", "Stopped."),
-        ("limit", "The model's context is full. Start a new chat to go on."),
+        ("eos", 9, "finished", "", False),
+        ("word", 9, "finished", "", False),
+        ("cancelled", 10, "stopped", "Stopped.", True),
+        ("limit", 9, "cut", "Cut off at the length limit.", True),
+        ("limit", None, "cut", "The model's context is full. Start a new chat to go on.", False),
     ],
 )
-def test_the_end_brings_the_last_text_and_says_how_it_came(stop_type, note):
+def test_the_end_brings_the_last_text_and_says_how_it_came(stop_type, most, look, note, unfinished):
     end = Finished(stop_type, "", "!", 5, 9, False, 0, Timings(), 0, 0.0, 0.1)
-    assert read(events.event(ID, 9, end))[1:] == ("finished", {"text": "!", "note": note})
+    data = {"text": "!", "note": note, "look": look, "unfinished": unfinished}
+    assert read(events.event(ID, 9, end, max_tokens=most))[1:] == ("finished", data)
 
 
 def test_a_failure_says_what_to_do():
     failed = Failed(400, "exceed_context_size_error", "it exceeds the available context size of 512 tokens")
     _, kind, data = read(events.event(ID, 1, failed))
     assert kind == "failed"
-    assert data == {"note": "This chat is too long for the model. Shorten the message, or start a new chat."}
+    note = "This chat is too long for the model. Shorten the message, or start a new chat."
+    assert data == {"note": note, "look": "failed", "unfinished": False}
 
 
 @pytest.mark.django_db
@@ -84,4 +87,7 @@ def test_a_row_that_is_over_tells_the_whole_text_and_the_end(generation: Generat
     generation.state, generation.finish_reason = "cancelled", "cancelled"
     text, end = events.of_row(generation).decode().strip().split("\n\n")
     assert read(text.encode())[1:] == ("text", "Boats float.")
-    assert read(end.encode())[1:] == ("finished", {"note": "Stopped."})
+    assert read(end.encode())[1:] == (
+        "finished",
+        {"note": "Stopped.", "look": "stopped", "unfinished": True},
+    )

@@ -19,7 +19,7 @@ from tests.broker.play import END
 from .test_send import last_job
 
 pytestmark = pytest.mark.django_db
-FULL = "There is no room for one more answer just now. Your text is still here; send it again in a moment."
+FULL = "There is no room for one more answer just now. Try again in a moment. Your text is still here."
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def test_one_more_than_allowed_is_refused_and_nothing_is_kept(as_ada, ada, chat)
         assert (reply.status_code, reply["Retry-After"]) == (429, "2")
         error = reply.json()["error"]
         assert error.startswith("You may have one answer on the way at once.")
-        assert error.endswith("your text is still here.")
+        assert error.endswith("Your text is still here.")
     assert Chat.objects.count() == 2
     assert not chat.messages.exists()
     assert Generation.objects.count() == 1
@@ -96,9 +96,10 @@ def test_stopping_what_no_worker_runs_makes_room(as_ada, ada):
 
 
 @pytest.mark.parametrize(
-    ("n_predict", "max_output", "got"), [(-1, -1, -1), (9, -1, 9), (-1, 7, 7), (9, 7, 7)]
+    ("n_predict", "max_output", "max_log", "got"),
+    [(-1, -1, 99, 99), (9, -1, 99, 9), (-1, 7, 99, 7), (9, 7, 99, 7), (9, 7, 5, 5)],
 )
-def test_an_answer_is_as_long_as_the_least_of_the_two_flags(n_predict, max_output, got, as_ada, options):
-    options(n_predict=n_predict, max_output=max_output)
+def test_an_answer_is_as_long_as_the_least_of_the_flags(n_predict, max_output, max_log, got, as_ada, options):
+    options(n_predict=n_predict, max_output=max_output, max_log=max_log)
     as_ada.post("/chats/", {"text": "One"})
     assert last_job().body["max_tokens"] == got

@@ -101,9 +101,20 @@ async def test_without_a_worker_it_says_so_while_it_waits(generation, ada):
     async with aclosing(stream.follow(generation, ada, 0)) as chunks:
         async for chunk in chunks:
             for _, kind, data in decoded(chunk):
-                assert kind == "waiting"
-                assert "will be answered when it is back" in data["reason"]
-                return
+                if kind == "waiting":
+                    assert data == {"reason": "no worker"}
+                    return
+
+
+async def test_what_has_been_is_told_apart_from_what_is(generation, ada):
+    await publish(generation, Accepted(5, 1, -1), Preempted(0, "pressure", 9, 99), Resumed(0, 1.0))
+    kinds = []
+    async with aclosing(stream.follow(generation, ada, 1)) as chunks:
+        async for chunk in chunks:
+            kinds += [kind for _, kind, _ in decoded(chunk)]
+            if kinds[-1:] == ["now"]:
+                await publish(generation, Preempted(0, "pressure", 9, 99), END, first=4)
+    assert kinds == ["preempted", "resumed", "now", "preempted", "finished"]
 
 
 async def test_a_failure_ends_the_stream(generation, ada):
@@ -119,7 +130,8 @@ async def test_a_generation_that_is_over_is_told_from_its_row(generation, ada):
     generation.state = "finished"
     await generation.asave()
     found = await read(generation, ada)
-    assert [(kind, data) for _, kind, data in found] == [("text", "Boats float."), ("finished", {"note": ""})]
+    end = {"note": "", "look": "finished", "unfinished": False}
+    assert [(kind, data) for _, kind, data in found] == [("text", "Boats float."), ("finished", end)]
 
 
 async def test_a_log_that_expires_under_a_reader_is_replaced_by_the_row(generation, ada):

@@ -38,7 +38,7 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     model = hostile_model(tmp_path_factory)
     flags: dict[str, int | str] = {"model": str(model), "ctx-size": 256, "parallel": 4, "n-predict": 8}
     stack = Stack(tmp_path_factory.mktemp("security"), **flags)
-    stack.flags.append("--metrics")
+    stack.flags += ["--metrics", "--sign-up"]
     stack.start()
     yield stack
     stack.stop()

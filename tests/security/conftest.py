@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client as Browser
 
-from inference.models import Chat, Generation
+from inference.broker.connect import sync_client
+from inference.broker.keys import CONTROL
+from inference.models import Chat, Generation, Share
 from tests.api.conftest import empty_redis, options  # noqa: F401
 
 SECRET = "nobody but ada may read this"
@@ -36,6 +40,25 @@ def chat(ada: User) -> Chat:
 def generation(chat: Chat) -> Generation:
     """Ada's, on its way."""
     return Generation.objects.create(message=chat.add("assistant"), user=chat.user)
+
+
+def argument(route: str, generation: Generation) -> list[object]:
+    """What an address of the dashboard takes: the object of this generation's chat that its route names."""
+    message = generation.message
+    assert message
+    kind = route.partition("/")[0] if "<" in route else ""
+    if kind == "shares":
+        return [Share.objects.get_or_create(chat=message.chat, leaf=message)[0].pk]
+    if kind == "s":
+        return [Share.objects.get_or_create(chat=message.chat, leaf=message)[0].token]
+    found = {"chats": message.chat.pk, "messages": message.pk, "generations": generation.pk}
+    return [found[kind]] if kind else []
+
+
+def cancelled() -> list[str]:
+    """The ids of the generations that workers were told to cancel."""
+    commands: Any = sync_client().xrange(CONTROL)
+    return [fields[b"id"].decode() for _, fields in commands if fields[b"kind"] == b"cancel"]
 
 
 def cookie_of(user: User) -> str:

@@ -60,7 +60,7 @@ def test_every_page_says_what_it_may_do(staff: Client, path: str) -> None:
 
 def test_error_pages_say_it_too(staff: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     staff.raise_request_exception = False
-    monkeypatch.setattr("dashboard.views._thread", lambda chat: 1 / 0)
+    monkeypatch.setattr("dashboard.views.thread", lambda chat: 1 / 0)
     chat = Chat.objects.create(user=User.objects.get())
     for response, status in [
         (staff.get(f"/chats/{chat.pk}/"), 500),

@@ -8,14 +8,28 @@ from django.test import Client as Browser
 from django.urls import URLPattern, get_resolver, reverse
 
 from dashboard import urls as dashboard
+from dashboard.account import urls as account
 from inference.broker.connect import sync_client
 from inference.broker.keys import CONTROL, JOBS
-from inference.models import ApiKey, Chat
+from inference.models import ApiKey, Chat, Generation
+
+from .conftest import argument
 
 WRITES = (
     "chats",
     "send",
+    "rename",
+    "settings",
+    "check_settings",
+    "delete",
+    "restore",
+    "shares",
+    "revoke",
     "stop",
+    "edit",
+    "regenerate",
+    "continue",
+    "show",
     "park",
     "unpark",
     "cancel",
@@ -24,7 +38,32 @@ WRITES = (
     "undrain",
     "logout",
     "login",
+    "sign_up",
+    "password_reset",
+    "password_reset_confirm",
+    "account_keys",
+    "account_revoke",
+    "account_password",
+    "account_email",
+    "account_sessions",
+    "account_delete",
 )
+FOR_GET = {
+    "more",
+    "search",
+    "shared",
+    "export_markdown",
+    "export_json",
+    "chat",
+    "monitor",
+    "offline",
+    "service_worker",
+    "account",
+    "account_export",
+    "account_deleted",
+    "password_reset_done",
+    "words",
+}
 
 
 @pytest.fixture
@@ -34,9 +73,12 @@ def browser(staff) -> Browser:
     return browser
 
 
-def url_of(name: str, chat: Chat, generation: object) -> str:
-    arguments = {"send": [chat.pk], "stop": [generation.pk]}.get(name, [])  # type: ignore[attr-defined]
-    return reverse(name, args=arguments)
+def url_of(name: str, generation: Generation) -> str:
+    fixed: dict[str, list[object]] = {"account_revoke": [1], "password_reset_confirm": ["MQ", "set-password"]}
+    if name in fixed:
+        return reverse(name, args=fixed[name])
+    routes = [str(p.pattern) for p in dashboard.urlpatterns if p.name == name] or [""]
+    return reverse(name, args=argument(routes[0], generation))
 
 
 @pytest.mark.parametrize("name", WRITES)
@@ -44,7 +86,7 @@ def test_a_write_without_the_token_is_refused(name, browser, staff, chat, genera
     Chat.objects.update(user=staff)
     fields = {"text": "x", "worker": "w1", "generation": generation.pk, "username": "a", "password": "b"}
     for headers in ({}, {"x-csrftoken": "x" * 32}, {"origin": "https://evil.example"}):
-        reply = browser.post(url_of(name, chat, generation), fields, headers=headers)
+        reply = browser.post(url_of(name, generation), fields, headers=headers)
         assert reply.status_code == 403
     assert Chat.objects.count() == 1
     assert not sync_client().exists(JOBS, CONTROL)
@@ -52,15 +94,16 @@ def test_a_write_without_the_token_is_refused(name, browser, staff, chat, genera
 
 
 def test_no_write_is_missing_above():
-    """Every page that takes a POST: those of the dashboard, and signing in and out."""
-    names = {p.name for p in dashboard.urlpatterns if isinstance(p, URLPattern)} | {"login", "logout"}
-    assert names - set(WRITES) == {"chat", "monitor", "offline", "service_worker"}  # which are for GET alone
-    assert all(not getattr(p.callback, "csrf_exempt", False) for p in dashboard.urlpatterns)
-    top = {str(pattern.pattern) for pattern in get_resolver().url_patterns}
-    assert top == {"admin/login/", "admin/", "accounts/login/", "accounts/logout/", "words.js", ""}
+    """Every page that takes a POST, but those of the admin."""
+    top = get_resolver().url_patterns
+    ours = [p for p in (*top, *dashboard.urlpatterns, *account.urlpatterns) if isinstance(p, URLPattern)]
+    assert {p.name for p in ours if p.name} - set(WRITES) == FOR_GET
+    assert all(not getattr(p.callback, "csrf_exempt", False) for p in ours)
+    assert {str(p.pattern) for p in top if not isinstance(p, URLPattern)} == {"admin/", "account/", ""}
+    assert {str(p.pattern) for p in ours if not p.name} == {"admin/login/"}
 
 
-@pytest.mark.parametrize("path", ["/", "/chats/1/", "/monitor/"])
+@pytest.mark.parametrize("path", ["/", "/chats/1/", "/monitor/", "/chats/more", "/chats/search", "/s/x/"])
 def test_a_page_takes_no_post(path, staff):
     browser = Browser()
     browser.force_login(staff)

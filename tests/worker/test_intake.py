@@ -157,3 +157,25 @@ def test_tokens_and_text_convert_both_ways(intake: Intake) -> None:
 def test_a_sequence_has_its_requests_priority(intake: Intake) -> None:
     [(_, seq)] = intake.generations(job(prompt="a", priority=-1))
     assert seq.priority == -1
+
+
+QUESTION = {"role": "user", "content": "Hi"}
+
+
+def test_an_answer_that_comes_last_is_left_open(intake: Intake, model: Model) -> None:
+    messages = (QUESTION, {"role": "assistant", "content": "Hello, Ad"})
+    prompt = "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\nHello, Ad"
+    assert model.detokenize(taken(intake, messages=messages)[1].tokens).endswith(prompt)
+    asked = Job(ID, "apply_template", {"messages": list(messages)}, "")
+    assert intake.answer(asked).data["prompt"].endswith(prompt)
+
+
+def test_of_answers_only_the_last_can_be_left_open(intake: Intake) -> None:
+    answer = {"role": "assistant", "content": "Hello"}
+    assert "only one" in reason(intake, messages=(QUESTION, answer, answer))[2]
+
+
+def test_what_calls_a_tool_is_not_left_open(intake: Intake, model: Model) -> None:
+    called = {"role": "assistant", "content": "Wait", "tool_calls": [{"function": {"name": "look"}}]}
+    text = model.detokenize(taken(intake, messages=(QUESTION, called))[1].tokens)
+    assert text.endswith("Wait<|im_end|>\n<|im_start|>assistant\n")

@@ -37,6 +37,7 @@ export function drawAll(root, painted) {
     let painter = null;
     soon((until) => {
       if (!painter) {
+        if (element.classList.contains("markdown")) return true; // it was asked for twice
         const text = element.textContent;
         painter = Object.assign(new Painter(element, painted), { text, isEnded: true });
       }

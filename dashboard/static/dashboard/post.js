@@ -1,6 +1,7 @@
 import { gettext } from "./words.js";
 
-/** POST to this site, with the token that the page carries, and return the JSON; throws an Error whose message can be shown. */
+/** POST to this site, with the token that the page carries, and return the JSON; throws an Error whose message can be shown,
+    with what else the server said of it: `fields`, what is wrong with each. */
 export async function post(url, fields = {}, unreachable = gettext("The server can't be reached. Try again.")) {
   const token = document.querySelector("[name=csrfmiddlewaretoken]").value;
   let response;
@@ -12,7 +13,10 @@ export async function post(url, fields = {}, unreachable = gettext("The server c
   }
   const isJson = response.headers.get("Content-Type")?.includes("json");
   if (response.ok && isJson) return response.json();
-  if (isJson) throw new Error((await response.json()).error);
+  if (isJson) {
+    const { error, ...more } = await response.json();
+    throw Object.assign(new Error(error), more);
+  }
   if (response.redirected || response.status === 403) throw new Error(gettext("You have been signed out. Reload the page and sign in again."));
   throw new Error(gettext("The server could not take this. Try again in a moment."));
 }

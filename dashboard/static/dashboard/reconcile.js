@@ -1,0 +1,83 @@
+/** Server's markup into a page that is in use: what has not changed stays as it is, with all that a person does there. */
+
+import { ours } from "./sanitise.js";
+
+const seen = new WeakMap(); // an element -> its markup, as the server last gave it
+
+/** What an element is known by among its siblings. */
+const nameOf = (element) => element.id || element.dataset.chat || element.textContent;
+
+/** The markup of these elements, without the texts of messages, which stay as they are when the rest does. */
+function markups(elements) {
+  const copies = elements.map((element) => {
+    const copy = element.cloneNode(true);
+    copy.querySelector(".text")?.replaceChildren();
+    for (const token of copy.querySelectorAll("[name=csrfmiddlewaretoken]")) token.remove();
+    return copy.outerHTML;
+  });
+  return [...ours(copies.join("")).children].map((copy) => copy.outerHTML);
+}
+
+/** Remember what the server gave. Call it before anything is done with it. */
+export function learn(elements) {
+  const all = [...elements];
+  markups(all).forEach((markup, i) => seen.set(all[i], markup));
+}
+
+/** Whether a person is writing in it. */
+const isEdited = (element) => "editing" in element.dataset || element.querySelector("[data-editing]") || element.contains(document.activeElement?.closest("textarea, input"));
+
+/** Whether `there` shows what `wanted` says. */
+function stays(there, wanted, markup) {
+  if (there === wanted || seen.get(there) === markup || isEdited(there)) return true;
+  const { generation, state, versions, events } = there.dataset;
+  if (!generation || generation !== wanted.dataset.generation) return false;
+  if (events) return true; // its end comes by its stream
+  if (state !== wanted.dataset.state || versions !== wanted.dataset.versions) return false;
+  seen.set(there, markup); // it has ended here
+  return true;
+}
+
+/**
+ * Make `wanted` (elements as the server gave them, or children that stay) the children of `parent`; `isKept(child)` of
+ * one that is not among them. Whether anything was touched.
+ */
+export function reconcile(parent, wanted, isKept = () => false) {
+  const old = new Map([...parent.children].map((child) => [nameOf(child), child]));
+  const fresh = wanted.filter((element) => element.parentNode !== parent);
+  const marks = new Map(markups(fresh).map((markup, i) => [fresh[i], markup]));
+  let isTouched = false;
+  let at = parent.firstElementChild;
+  for (const element of wanted) {
+    const there = old.get(nameOf(element));
+    old.delete(nameOf(element));
+    const stay = there && stays(there, element, marks.get(element)) ? there : element;
+    if (stay !== there) {
+      seen.set(stay, marks.get(stay));
+      isTouched = true;
+      if (there) {
+        exchange(there, stay);
+        if (at === there) at = stay;
+      }
+    }
+    if (stay === at) {
+      at = at.nextElementSibling;
+    } else {
+      parent.insertBefore(stay, at);
+      isTouched = true;
+    }
+  }
+  for (const child of old.values()) {
+    if (isKept(child) || isEdited(child)) continue;
+    child.remove();
+    isTouched = true;
+  }
+  return isTouched;
+}
+
+/** The focus goes over to what takes the place of the element that had it. */
+function exchange(there, stay) {
+  const tag = there.contains(document.activeElement) ? document.activeElement.tagName : "";
+  there.replaceWith(stay);
+  if (tag) (stay.tagName === tag ? stay : stay.querySelector(tag))?.focus({ preventScroll: true });
+}

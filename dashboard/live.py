@@ -68,7 +68,9 @@ class Past:
             self._span, self._is_new, self._after, self._entries = span, True, 0.0, {}
 
     async def news(self) -> str:
-        """{"past": {"span", "whole", "lanes"[, "step", "length", "now", "points"]}} as JSON; "" without news.
+        """{"past": {"span", "whole", "lanes"[, "seen"][, "step", "length", "now", "points"]}} as JSON.
+
+        "" without news. `seen`, of what is whole: when each worker was heard of last.
 
         Raises RedisError or OSError.
         """
@@ -80,6 +82,8 @@ class Past:
         past: dict[str, Any] = {"span": self._span, "whole": whole}
         lanes = await series.changes(self._entries)
         past["lanes"] = {worker: changes for worker, (_, changes) in lanes.items()}
+        if whole:
+            past["seen"] = await series.last_seen()
         if whole or now >= self._points_due:
             past |= await self._points(now)
         if self._is_new:  # another was chosen meanwhile

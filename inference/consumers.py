@@ -22,7 +22,7 @@ from inference.broker import occupancy, streams
 from inference.broker.hub import hub
 from inference.broker.streams import Stream
 from inference.http import StreamConsumer
-from inference.messages import Answer, Event, Failed, GenerationRequest, Job, JobKind
+from inference.messages import Accepted, Answer, Event, Failed, GenerationRequest, Job, JobKind
 from inference.options import Options
 from inference.revocation import as_long_as
 from inference.wire import llamacpp, openai, status
@@ -91,6 +91,8 @@ class Work(StreamConsumer):
         events: list[Event] = []
         while not progress.is_over:
             event = await progress.next(float("inf"))
+            if isinstance(event, Accepted):  # it may begin anew
+                events.clear()
             if event is not None:
                 events.append(event)
         return events

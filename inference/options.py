@@ -22,7 +22,6 @@ CACHE_TYPES = {  # of the KV cache, and the bits that a value takes
     "f32": 32.0, "f16": 16.0, "bf16": 16.0, "q8_0": 8.5, "q5_1": 6.0, "q5_0": 5.5, "q4_1": 5.0, "q4_0": 4.5,
     "iq4_nl": 4.5,
 }  # fmt: skip
-LONGEST_SHIFTED = 2**20  # tokens of an answer that a context shift would let go on for ever
 DEFAULT_DATA_DIR = Path(__file__).resolve().parent.parent / "var"
 
 
@@ -73,6 +72,7 @@ class Options:
     max_body: int = 16  # MiB of a request's body
     max_choices: int = 128  # of one request: its prompts times `n`
     max_output: int = -1  # tokens of an answer; -1: up to the context
+    max_log: int = 2**20  # tokens of an event log, which bounds an answer that a context shift lets go on
     max_queue: int = 10_000  # generations that may wait for a slot; -1: no limit, as for the next three
     max_per_key: int = 1000  # generations at once of an API key
     max_per_user: int = 1000  # of a person, those of his keys included
@@ -83,8 +83,8 @@ class Options:
 
     @property
     def longest(self) -> int:
-        """Tokens of an answer, at most; -1: up to the context."""
-        return LONGEST_SHIFTED if self.context_shift and self.max_output == -1 else self.max_output
+        """Tokens of an answer, at most, where the context has room for so many."""
+        return self.max_log if self.max_output == -1 else min(self.max_output, self.max_log)
 
     @property
     def is_loopback(self) -> bool:
@@ -323,6 +323,9 @@ FLAGS = (
          "prompts times n of one request, at most (default: 128)"),
     Flag("max_output", "--max-output", "LLAMA_ARG_MAX_OUTPUT", _limit, "N",
          "tokens of an answer, at most, whatever a request says (default: -1, up to the context)"),
+    Flag("max_log", "--max-log", "LLAMA_ARG_MAX_LOG", _whole(1, 2**31 - 1), "N",
+         "tokens of a generation's log in Redis, at most: an answer ends there, also with --context-shift "
+         "(default: 1048576)"),
     Flag("max_queue", "--max-queue", "LLAMA_ARG_MAX_QUEUE", _whole(-1, 2**31 - 1), "N",
          "generations that may wait for a slot, queued or parked (default: 10000; -1: no limit)"),
     Flag("max_per_key", "--max-per-key", "LLAMA_ARG_MAX_PER_KEY", _limit, "N",

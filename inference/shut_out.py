@@ -41,11 +41,11 @@ def _cancel(ids: Sequence[str]) -> None:
 
 
 @receiver(post_save, sender=User)
-def _person_saved(instance: User, update_fields: frozenset[str] | None, **_: Any) -> None:
-    if update_fields == frozenset(("last_login",)):
+def _person_saved(instance: User, created: bool, update_fields: frozenset[str] | None, **_: Any) -> None:
+    if created or update_fields == frozenset(("last_login",)):
         return
     transaction.on_commit(bell.ring)
-    if instance.pk and not instance.is_active:
+    if not instance.is_active:
         ids = answers_of(instance)
         transaction.on_commit(lambda: _cancel(ids))
 

@@ -21,8 +21,8 @@ from inference.stream import (
     PARKED_EVERY,
     Progress,
     is_cancelled,
-    submitted,
 )
+from inference.submission import submitted
 from inference.tasks import end, heed
 from inference.wire import sse
 from inference.wire.errors import RequestError
@@ -109,6 +109,7 @@ class Siblings:
             self._going.discard(index)
         elif isinstance(event, Accepted):
             self.is_accepted = True
+            self._parked.discard(index)  # it may begin anew
         return index, event
 
     async def rest(self) -> list[list[Event]]:
@@ -120,6 +121,8 @@ class Siblings:
                 index, event = found
                 if isinstance(event, Failed):
                     raise failure_of(index, event)
+                if isinstance(event, Accepted):  # it may begin anew
+                    events[index].clear()
                 events[index].append(event)
         return events
 
@@ -166,9 +169,11 @@ async def running(
         is_new = job.goes_on or not is_resumed
         siblings = Siblings(job, record, progress, [id for id in ids[1:] if is_new and id not in over])
         of_first = None if job.id in over else record
-        async with submitted(job, of_first, kept, is_resumed, lambda: siblings.is_over) as entry:
+        async with submitted(
+            job, of_first, kept, progress, lambda: siblings.is_over, is_resumed=is_resumed
+        ) as submission:
             for one in progress:
-                one.entry = entry
+                one.submission = submission
             tasks = [asyncio.create_task(siblings.follow(index)) for index in range(len(progress))]
             try:
                 yield siblings

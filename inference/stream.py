@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
-from inference import drain
-from inference.broker import control, jobs, occupancy, streams
+from inference.broker import occupancy
 from inference.broker.connect import AWAY
 from inference.broker.hub import Follower, hub
 from inference.broker.streams import Stream
@@ -24,15 +24,19 @@ from inference.messages import (
     Started,
     Token,
 )
+from inference.submission import Submission, submitted
 from inference.wire import sse
 from inference.wire.api import Encoder
 from inference.wire.errors import RequestError
 from inference.wire.ids import Ids
 
 PARKED_EVERY = 2.0  # seconds between two keepalives of a parked stream, whatever the ping interval
-LOOK_EVERY = 2.0  # seconds of silence after which the log and the workers are looked at
+LOOK_EVERY = 2.0  # seconds of silence after which the workers are looked at
+NEAR = 0.5  # seconds: what a client is to hear so soon comes before a look, which can take time
 DEAD_AFTER = 60.0  # seconds without any live worker: one that died loads its model again first
-LOST_AFTER = 30.0  # seconds in which a generation is neither in the queue nor at a live worker
+# Seconds in which a generation is neither in the queue nor at a live worker: then it is asked for again, and
+# where that cannot be, it is given up.
+AGAIN_AFTER, LOST_AFTER = 10.0, 30.0
 MOST_AT_ONCE = 64 << 10  # bytes of one message to a client, about; what has come besides follows
 WORKER_DIED = RequestError(503, "", "The worker died while it ran this request. Send it again.")
 CANCELLED = RequestError(
@@ -49,10 +53,11 @@ class Progress:
 
     def __init__(self, follower: Follower, look_every: float, dead_after: float) -> None:
         self.state = "submitted"
-        self.entry: str | None = None  # its job's in the queue, if that is known
+        self.submission: Submission | None = None  # of its job
         self._follower = follower
         self._look_every = look_every
         self._dead_after = dead_after
+        self._heard_at = asyncio.get_running_loop().time()
         self._dead_since: float | None = None
         self._lost_since: float | None = None
         self._before_park = "queued"
@@ -64,12 +69,16 @@ class Progress:
         Raises RequestError (503) when no worker has lived for some time, or none has the generation.
         """
         loop = asyncio.get_running_loop()
-        found = await self._follower.next(min(deadline, loop.time() + self._look_every))
+        look_at = self._heard_at + self._look_every
+        found = await self._follower.next(deadline if deadline < look_at + NEAR else look_at)
         if found is not None:
+            self._heard_at = loop.time()
             self._dead_since = self._lost_since = None
             self._note(found[1])
             return found[1]
-        await self._look()
+        if loop.time() < deadline:
+            self._heard_at = loop.time()
+            await self._look()
         return None
 
     def ready(self) -> Event | None:
@@ -101,8 +110,8 @@ class Progress:
             async with asyncio.timeout(1):  # a Redis that hangs must not silence the keepalives
                 workers = await occupancy.overview()
                 is_known = self._follower.id in workers.generations
-                if workers.alive and not is_known and self.entry is not None:
-                    is_known = await jobs.is_in_queue(self.entry)
+                if workers.alive and not is_known and self.submission is not None:
+                    is_known = await self.submission.is_in_queue()
         except AWAY:
             return  # nothing is known of the workers
         if not workers.alive:
@@ -113,8 +122,30 @@ class Progress:
             return
         self._dead_since = None
         self._lost_since = None if is_known else self._lost_since or now
-        if self._lost_since is not None and now - self._lost_since > LOST_AFTER:
+        if self._lost_since is not None:
+            await self._miss(now - self._lost_since)
+
+    async def _miss(self, lost_for: float) -> None:
+        """Nobody has known of it for so many seconds."""
+        if lost_for > LOST_AFTER:
             raise LOST
+        if lost_for > AGAIN_AFTER and self.submission is not None and self.submission.can_begin_again:
+            with contextlib.suppress(*AWAY):
+                async with asyncio.timeout(1):
+                    await self.submission.begin_again()
+
+    # --- what its submission asks of it -----------------------------------------------------------
+
+    @property
+    def has_text(self) -> bool:
+        """Some of its text has been heard."""
+        return "decode" in (self.state, self._before_park)
+
+    def begin_again(self) -> None:
+        """Its events come anew, from number 1 on."""
+        self.state = "submitted" if self.state == "submitted" else "queued"
+        self._lost_since = None
+        self._follower.begin_again()
 
 
 @asynccontextmanager
@@ -135,41 +166,11 @@ async def running(
     """
     async with hub().follow(job.id, fresh=not is_resumed) as follower:
         progress = Progress(follower, look_every, dead_after)
-        async with submitted(job, record, kept, is_resumed, lambda: progress.is_over) as progress.entry:
+        async with submitted(
+            job, record, kept, [progress], lambda: progress.is_over, is_resumed=is_resumed
+        ) as submission:
+            progress.submission = submission
             yield progress
-
-
-@asynccontextmanager
-async def submitted(
-    job: Job,
-    record: dict[str, Any] | None,
-    kept: Stream | None,
-    is_resumed: bool,
-    is_over: Callable[[], bool],
-) -> AsyncIterator[str | None]:
-    """The part of `running` that does not follow: gives the job's entry in the queue, if it is known."""
-    reader = streams.new_reader()
-
-    async def leave() -> None:
-        if kept is None:
-            await control.cancel(job.id)
-        elif not drain.is_over():  # else whoever comes back goes on, and the workers wait for that
-            await streams.leave(job.id, reader)
-
-    entry = None
-    try:
-        if is_resumed and not job.goes_on:
-            await streams.take(job.id, reader, job.reply_to)
-        else:
-            entry = await jobs.submit(job, record, kept, reader)
-    except asyncio.CancelledError:
-        await leave()
-        raise
-    try:
-        yield entry
-    finally:
-        if not is_over():
-            await leave()
 
 
 def is_cancelled(event: Event) -> bool:

@@ -12,7 +12,9 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import django
 import pytest
@@ -82,6 +84,27 @@ def django_db_modify_db_settings():
     from django.db import connections
 
     connections["default"].settings_dict["TEST"]["NAME"] = DATA_DIR / "test.sqlite3"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _quick_flush() -> Iterator[None]:
+    """After a test with transactions all tables are emptied, but for those of content types and permissions:
+    to make these anew, as Django does, takes longer than most tests."""
+    from django.core.management.color import no_style
+    from django.db import connections
+    from django.test import TransactionTestCase
+
+    kept = {"django_content_type", "auth_permission"}
+
+    def flush(case: Any) -> None:
+        for name in case._databases_names(include_mirrors=False):
+            database = connections[name]
+            tables = set(database.introspection.django_table_names(only_existing=True, include_views=False))
+            database.ops.execute_sql_flush(database.ops.sql_flush(no_style(), sorted(tables - kept)))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(TransactionTestCase, "_fixture_teardown", flush)
+        yield
 
 
 @pytest.hookimpl(tryfirst=True)

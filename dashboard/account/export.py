@@ -17,7 +17,7 @@ from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET
 
-from dashboard.views import Request
+from dashboard.replies import Request
 from inference.models import ApiKey, Chat, Generation, Message, Share, UserLimits
 
 from . import bounds

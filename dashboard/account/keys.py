@@ -14,7 +14,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST
 
-from dashboard.views import Request
+from dashboard.replies import Request
 from inference.models import ApiKey
 
 from . import bounds

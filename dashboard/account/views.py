@@ -17,7 +17,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_GET, require_http_methods
 
-from dashboard.views import Request
+from dashboard.replies import Request
 from inference.messages import priority_name
 from inference.models import ApiKey, UserLimits
 

@@ -6,23 +6,17 @@ Who misses it looks by himself a little later, so nothing depends on it.
 from __future__ import annotations
 
 import asyncio
-import logging
+import contextlib
 from collections.abc import AsyncIterator
 
 from .connect import AWAY, BLOCK_MS, LONGEST_WAIT, async_client, sync_client
 from .keys import BELL
 
-logger = logging.getLogger(__name__)
-
 
 def ring() -> None:
     """For a thread. With Redis away nobody hears it."""
-    try:
+    with contextlib.suppress(*AWAY):
         sync_client().publish(BELL, "")
-    except AWAY as error:
-        logger.warning(
-            "Nobody was told that somebody is shut out, and all will see it by themselves: %s", error
-        )
 
 
 async def rings() -> AsyncIterator[None]:

@@ -25,6 +25,7 @@ logger = logging.getLogger(__name__)
 AWAY = (RedisError, OSError)
 BLOCK_MS = 5000  # how long a read waits for something to come
 SOCKET_TIMEOUT = 10  # seconds; longer than BLOCK_MS
+MOST_CONNECTIONS = 100  # of a process's event loop; a command more waits for one of them
 FIRST_WAIT, LONGEST_WAIT = 0.05, 1.0  # seconds between two attempts while Redis is away
 
 T = TypeVar("T")
@@ -53,9 +54,14 @@ def async_client() -> redis.asyncio.Redis:
     loop = asyncio.get_running_loop()
     client = _clients.get(loop)
     if client is None:
-        client = _clients[loop] = redis.asyncio.Redis.from_url(
-            redis_url(), socket_timeout=SOCKET_TIMEOUT, retry=AsyncRetry(NoBackoff(), 0)
+        pool = redis.asyncio.BlockingConnectionPool.from_url(
+            redis_url(),
+            max_connections=MOST_CONNECTIONS,
+            timeout=SOCKET_TIMEOUT,
+            socket_timeout=SOCKET_TIMEOUT,
+            retry=AsyncRetry(NoBackoff(), 0),
         )
+        client = _clients[loop] = redis.asyncio.Redis.from_pool(pool)
     return client
 
 

@@ -1,7 +1,8 @@
 """The web process's ear: events come in one message for all, and go to whoever follows their generation.
 
 The group message is fast and can be lost; the log is the truth. A follower reads the log when it
-starts late, when it sees a gap, and when its deadline passes in silence.
+starts late, when it sees a gap, and when its silence has lasted and the log has more: the hub looks for
+all who are silent at once, so that a silence costs next to nothing.
 """
 
 from __future__ import annotations
@@ -31,6 +32,10 @@ MAX_QUEUED = 1000  # events of one follower; what comes after them waits in the 
 LOG_BATCH = 500  # entries read from the log at once
 LOG_TIMEOUT_S = 1.0  # a Redis that hangs must not silence the keepalives
 RETRY_S = 0.25  # between two reads of a log while Redis is away
+LOOK_EVERY_S = 0.5
+# Looks at which a follower had heard nothing. At the next, 1 to 1.5 s after its last event, its log is asked.
+SILENT_LOOKS = 2
+MOST_LOOKED_AT = 1000  # logs in one round trip
 LOST = Failed(500, "server_error", "part of the answer was lost; send the request again")
 
 _hubs: WeakKeyDictionary[asyncio.AbstractEventLoop, Hub] = WeakKeyDictionary()
@@ -56,7 +61,9 @@ class Hub:
         self.group = f"web.{uuid.uuid4().hex}"
         self._followers: dict[str, set[Follower]] = {}
         self._listener: asyncio.Task[None] | None = None
+        self._watcher: asyncio.Task[None] | None = None
         self._starting = asyncio.Lock()
+        self._is_blind = False  # the logs cannot be read, which was said
 
     def follow(
         self, id: str, after: int = 0, *, fresh: bool = False, max_queued: int | None = None
@@ -77,6 +84,8 @@ class Hub:
                 channel = await layer.new_channel()
                 await layer.group_add(self.group, channel)
                 self._listener = asyncio.create_task(self._receive(layer, channel))
+            if self._watcher is None or self._watcher.done():
+                self._watcher = asyncio.create_task(self._watch())
 
     async def _receive(self, layer: Any, channel: str) -> None:
         while True:
@@ -88,6 +97,28 @@ class Hub:
             except Exception:
                 logger.exception("A message of events could not be read; the log has them")
                 await asyncio.sleep(RETRY_S)
+
+    async def _watch(self) -> None:
+        """Look into the logs of those who have heard nothing for some time."""
+        while True:
+            await asyncio.sleep(LOOK_EVERY_S)
+            everyone = [follower for followers in self._followers.values() for follower in followers]
+            silent = [follower for follower in everyone if follower.is_silent()]
+            for start in range(0, len(silent), MOST_LOOKED_AT):
+                await self._look(silent[start : start + MOST_LOOKED_AT])
+
+    async def _look(self, silent: Sequence[Follower]) -> None:
+        try:
+            async with asyncio.timeout(LOG_TIMEOUT_S):
+                found = await log.beyond([(follower.id, follower.known) for follower in silent])
+        except AWAY as error:
+            if not self._is_blind:
+                logger.warning("The logs of %d silent generations cannot be read: %s", len(silent), error)
+            self._is_blind = True
+            return
+        self._is_blind = False
+        for index in found:
+            silent[index].was_not_told()
 
     def add(self, follower: Follower) -> None:
         """Raises Crowded."""
@@ -114,6 +145,10 @@ class Follower:
         self._expected = after + 1  # the next number to be queued
         self._heard = after  # the highest number that is known to exist
         self._unread = not fresh  # the log may hold more than was heard of
+        self._untold = (
+            False  # it does, and no message came: perhaps of a worker that does not know of this one
+        )
+        self._silent_looks = 0
         self._queue: deque[tuple[int, log.Encoded]] = deque()
         self._waiter: asyncio.Future[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -137,23 +172,25 @@ class Follower:
             self._timer.cancel()
 
     async def next(self, deadline: float) -> tuple[int, Event] | None:
-        """The next event and its number, or None once `deadline` (of `loop.time()`) has passed and the log
-        has nothing either. Nothing moves the deadline.
+        """The next event and its number, or None once `deadline` (of `loop.time()`) has passed. Nothing moves
+        the deadline.
 
         Events that Redis lost end the generation: the event is then a Failed (500).
         """
         loop = asyncio.get_running_loop()
         while not self._queue:
-            late = loop.time() >= deadline
-            if not (late or self._unread or self._heard >= self._expected):
+            if not (self._unread or self._heard >= self._expected):
+                if loop.time() >= deadline:
+                    return None
                 await self._wait(deadline)
                 continue
             answered = await self._read_log()
-            if late and not self._queue:
-                return None
-            if late:  # nobody told: perhaps another worker has taken over, who does not know of this follower
+            if self._untold:
+                self._untold = False
                 await self._ask_to_be_told()
-            if not answered:
+            if not (answered or self._queue):
+                if loop.time() >= deadline:
+                    return None
                 await self._wait(min(deadline, loop.time() + RETRY_S))
         return self.ready()
 
@@ -169,12 +206,37 @@ class Follower:
         seq, event = self._queue.popleft()
         return seq, decode_event(event)
 
+    @property
+    def known(self) -> int:
+        """The number of the last event that has come."""
+        return self._expected - 1
+
+    def is_silent(self) -> bool:
+        """Whether it has heard nothing for some of the looks that are taken, of which this is one."""
+        self._silent_looks += 1
+        if self._waiter is None or self._silent_looks <= SILENT_LOOKS:
+            return False
+        self._silent_looks = 0
+        return True
+
+    def was_not_told(self) -> None:
+        """The log has more than it heard of."""
+        self._unread = self._untold = True
+        self._wake()
+
+    def begin_again(self) -> None:
+        """Its events come anew, from number 1 on."""
+        self._expected, self._heard, self._unread = 1, 0, True
+        self._queue.clear()
+        self._wake()
+
     def push(self, last: int, events: Sequence[log.Encoded]) -> None:
         """Take events that have come together; `last` is the number of the last one."""
         known = self._expected - 1 - (last - len(events))  # how many of them came before
         if known >= len(events):
             return
         self._heard = max(self._heard, last)
+        self._silent_looks = 0
         if known >= 0:
             room = self._max_queued - len(self._queue)
             for event in events[known : known + room]:

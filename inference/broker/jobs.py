@@ -17,7 +17,7 @@ from inference.messages import Job
 
 from . import admission, records, streams
 from .connect import AWAY, BLOCK_MS, Script, async_client, entries, patiently, sync_client
-from .keys import INCARNATIONS, JOBS, LEASE, SUSPECTS, WORKER_GROUP
+from .keys import INCARNATIONS, JOBS, LEASE, SUSPECTS, WORKER_GROUP, event_log
 from .lease import HOLDS, LASTS_S, STANDING, Lease
 
 logger = logging.getLogger(__name__)
@@ -70,6 +70,20 @@ for i = 2, #ARGV do
 end
 """)
 
+# A job that was lost is queued again, unless a log or the queue knows of it.
+# KEYS: jobs, then the logs of its generations. ARGV: the job, and what its text holds and no other's.
+# The reply: its entry, and whether that is new; nothing when there is a log.
+AGAIN_SOURCE = """
+for i = 2, #KEYS do
+  if redis.call('EXISTS', KEYS[i]) == 1 then return false end
+end
+for _, entry in ipairs(redis.call('XRANGE', KEYS[1], '-', '+')) do
+  if string.find(entry[2][2], ARGV[2], 1, true) then return {entry[1], 0} end
+end
+return {redis.call('XADD', KEYS[1], '*', 'job', ARGV[1]), 1}
+"""
+AGAIN = Script(AGAIN_SOURCE)
+
 
 class Claimed(NamedTuple):
     """A job of an incarnation that is gone. `culprit` is the id of the job, or of the one of its
@@ -104,6 +118,42 @@ async def submit(
     return entry.decode()
 
 
+async def submit_again(
+    job: Job, record: dict[str, Any] | None = None, stream: streams.Stream | None = None, reader: str = ""
+) -> str | None:
+    """`submit` a job that Redis has lost and no worker has; once, however many do so. Its entry in the queue;
+    None when a log holds some of it, so that it is not lost. Raises RedisError or OSError while Redis is
+    away."""
+    found: Any = await AGAIN.run(*_again(job))
+    if found is None:
+        return None
+    entry, is_new = found
+    if is_new:
+        pipe = async_client().pipeline(transaction=False)
+        if stream is not None:
+            streams.add(pipe, job.id, stream, reader, job.reply_to)
+        _add_record(pipe, job, record)
+        await pipe.execute()
+    return str(entry.decode())
+
+
+def submit_again_sync(job: Job, record: dict[str, Any] | None = None) -> bool:
+    """`submit_again` for a thread; whether it was lost and is in the queue now."""
+    client = sync_client()
+    found: Any = client.register_script(AGAIN_SOURCE)(*_again(job))
+    if found is None or not found[1]:
+        return False
+    pipe = client.pipeline(transaction=False)
+    _add_record(pipe, job, record)
+    pipe.execute()
+    return True
+
+
+def _again(job: Job) -> tuple[list[str], list[str]]:
+    """Keys and arguments of AGAIN. In the text of another job the quotes of this one would be escaped."""
+    return [JOBS, *map(event_log, job.generations())], [job.to_json(), f'"id":"{job.id}"']
+
+
 async def is_in_queue(entry: str) -> bool:
     """Whether this job has not come to its end. Raises RedisError or OSError."""
     return bool(await async_client().xrange(JOBS, min=entry, max=entry))
@@ -131,10 +181,14 @@ async def record_submitted(ids: Iterable[str], record: dict[str, Any]) -> None:
 
 
 def _add(pipe: Any, job: Job, record: dict[str, Any] | None) -> None:
-    if record is not None:
-        records.append(pipe, job.id, "submitted", "", record)
+    _add_record(pipe, job, record)
     admission.keep(pipe, job.id)
     pipe.xadd(JOBS, {"job": job.to_json()})
+
+
+def _add_record(pipe: Any, job: Job, record: dict[str, Any] | None) -> None:
+    if record is not None:
+        records.append(pipe, job.id, "submitted", "", record)
 
 
 class JobReader:

@@ -53,6 +53,11 @@ def lanes(worker: str) -> str:
     return f"{PREFIX}lanes:{worker}"
 
 
+def seen(worker: str) -> str:
+    """Number; when a worker wrote of its slots last, by its own clock."""
+    return f"{PREFIX}seen:{worker}"
+
+
 def attempts(digest: str) -> str:
     """Number; how often somebody has done something of late."""
     return f"{PREFIX}attempts:{digest}"

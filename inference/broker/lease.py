@@ -77,7 +77,7 @@ class Fenced(Exception):
 
 
 class Lease:
-    """That of this process. Belongs to one event loop, except `try_again`, which is for the decode thread."""
+    """That of this process. Belongs to one event loop; `suspect_sync` is for the decode thread."""
 
     def __init__(self, worker: str, token: str, data: str) -> None:
         self.worker, self.token, self.data = worker, token, data

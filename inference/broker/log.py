@@ -7,17 +7,28 @@ so that none can be written twice, and reading on from a number is a range of th
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from inference.messages import Event, Failed, Finished, decode_event
 from inference.options import Options
 
-from .connect import async_client, entries, sync_client
+from .connect import Script, async_client, entries, sync_client
 from .keys import event_log, stream
 
 KEEP_S = Options.from_env().log_lifetime  # a log that nobody has written down yet
+RENEW_EVERY_S = KEEP_S / 4  # while its generation is not over
 KEEP_RECORDED_S = min(600, KEEP_S)  # one whose generation is in the database: for readers that are late
+
+# KEYS: logs. ARGV: a number for each. The reply: those, counted from 1, that hold an event beyond it.
+BEYOND = Script("""
+local found = {}
+for i, log in ipairs(KEYS) do
+  local last = redis.call('XREVRANGE', log, '+', '-', 'COUNT', 1)[1]
+  if last and tonumber(string.match(last[1], '^%d+')) > tonumber(ARGV[i]) then found[#found + 1] = i end
+end
+return found
+""")
 
 Encoded = list[Any]  # an event as messages.encode_event writes it
 Entry = tuple[int, list[Encoded]]  # events that were written together, and the number of the last
@@ -73,6 +84,13 @@ def wait_sync(id: str, seconds: float) -> Event | None:
 async def read_entries(id: str, after: int, count: int | None = None) -> list[Entry]:
     """The first `count` entries that hold an event with a sequence number above `after`."""
     return _entries(await async_client().xrange(event_log(id), min=f"{after + 1}-0", count=count))
+
+
+async def beyond(known: Sequence[tuple[str, int]]) -> list[int]:
+    """The indexes of those logs that hold more than the events up to a number, in one round trip. Raises
+    RedisError or OSError."""
+    found: list[int] = await BEYOND.run([event_log(id) for id, _ in known], [number for _, number in known])
+    return [index - 1 for index in found]
 
 
 async def last(id: str) -> int:

@@ -22,7 +22,7 @@ logger = logging.getLogger(__name__)
 GROUP = "occupancy"
 LIVES_S = 5  # a worker renews its picture each second
 AT_LEAST_S = 0.25  # between two messages to the monitors
-OVERVIEW_S = 0.5
+OVERVIEW_S = 1.0  # the age of an overview: with many chats a picture is long
 PLACES = ("slots", "parked", "queue")  # in which a snapshot names generations
 
 SHOW = Script(f"""

@@ -16,7 +16,7 @@ from inference.messages import TERMINAL, Answer, Event, Token, encode_event
 
 from . import admission, lease, log, records
 from .connect import Script, async_client, patiently
-from .keys import INCARNATIONS, RECORDS, event_log
+from .keys import INCARNATIONS, RECORDS, event_log, stream
 from .lease import Lease
 
 logger = logging.getLogger(__name__)
@@ -146,6 +146,19 @@ class Publisher:
             (f"{number}-0", log.encode([encode_event(event)]), int(1000 * at))
             for number, event, at in history
         ]
+
+    async def keep(self) -> None:
+        """A generation can run, wait or be held for longer than a log is kept: those that are not over live
+        on, and so can their streams be taken up."""
+
+        async def renew() -> None:
+            pipe = async_client().pipeline(transaction=False)
+            for id in self._written:
+                pipe.expire(event_log(id), log.KEEP_S)
+                pipe.expire(stream(id), log.KEEP_S)
+            await pipe.execute()
+
+        await patiently(renew)
 
     async def restore(self) -> None:
         """Redis has lost its data: write the logs again, and hold the lease."""

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from .connect import Script, async_client
-from .keys import WORKERS, lanes, ring
+from .keys import WORKERS, lanes, ring, seen
 
 MAX_FLUSHES = 400  # of changes in the slots; there is one a second at most
 LANES_LIVE_S = 900
@@ -42,15 +42,17 @@ class Sample(NamedTuple):
 
 _MERGED = "++++>>>++"  # added, or the greatest taken
 
-# The changes in a worker's slots: [seconds since the epoch, slot, state, owner, generation]
+# The changes in a worker's slots: [seconds since the epoch, slot, state, owner, generation]; slot null: an
+# incarnation of the worker ended then, and all that was in its slots.
 Change = list[Any]
 
-# KEYS: lanes, then the rings. ARGV: the sample, the changes or "", then step and length of each ring.
+# KEYS: lanes, seen, then the rings. ARGV: the sample, the changes or "", then step and length of each ring;
+# at the end the time, and whether this is the first that an incarnation writes.
 WRITE = Script(f"""
 local now = tonumber(redis.call('TIME')[1])
 local sample, merged = cjson.decode(ARGV[1]), '{_MERGED}'
-for i = 2, #KEYS do
-  local step, length = tonumber(ARGV[2 * i - 1]), tonumber(ARGV[2 * i])
+for i = 3, #KEYS do
+  local step, length = tonumber(ARGV[2 * i - 3]), tonumber(ARGV[2 * i - 2])
   local bucket = math.floor(now / step)
   local place = bucket % length
   local old = redis.call('HGET', KEYS[i], place)
@@ -65,6 +67,11 @@ for i = 2, #KEYS do
   redis.call('HSET', KEYS[i], place, cjson.encode(point))
   redis.call('EXPIRE', KEYS[i], step * length)
 end
+local before = ARGV[#ARGV] == '1' and redis.call('GET', KEYS[2])
+if before then
+  redis.call('XADD', KEYS[1], '*', 'c', '[[' .. before .. ',null,"gone",null,null]]')
+end
+redis.call('SET', KEYS[2], ARGV[#ARGV - 1], 'EX', {LANES_LIVE_S})
 if ARGV[2] ~= '' then
   redis.call('XADD', KEYS[1], 'MAXLEN', '~', {MAX_FLUSHES}, '*', 'c', ARGV[2])
   redis.call('EXPIRE', KEYS[1], {LANES_LIVE_S})
@@ -72,13 +79,16 @@ end
 """)
 
 
-async def write(worker: str, sample: Sample, changes: Sequence[Change] = ()) -> None:
-    """Add a worker's sample to its points, and the changes in its slots to its lanes. Raises RedisError or
-    OSError while Redis is away."""
-    keys = [lanes(worker), *(ring(worker, span) for span in SPANS)]
+async def write(
+    worker: str, sample: Sample, changes: Sequence[Change] = (), *, at: float = 0.0, begins: bool = False
+) -> None:
+    """Add a worker's sample to its points, and the changes in its slots up to `at` to its lanes. What
+    `begins` ends the lanes of the worker's last incarnation where that was heard of last. Raises RedisError
+    or OSError while Redis is away."""
+    keys = [lanes(worker), seen(worker), *(ring(worker, span) for span in SPANS)]
     told = json.dumps(list(changes), separators=(",", ":")) if changes else ""
     steps = [part for resolution in SPANS.values() for part in resolution]
-    await WRITE.run(keys, [json.dumps(sample), told, *steps])
+    await WRITE.run(keys, [json.dumps(sample), told, *steps, round(at, 3), int(begins)])
 
 
 class Point(NamedTuple):
@@ -149,3 +159,12 @@ async def changes(after: Mapping[str, str]) -> Lanes:
             told = [change for _, fields in entries for change in json.loads(fields[b"c"])]
             found[worker] = (entries[-1][0].decode(), told)
     return found
+
+
+async def last_seen() -> dict[str, float]:
+    """When each worker that has lanes wrote last, in seconds of the epoch. Raises RedisError or OSError."""
+    client = async_client()
+    names: Any = await client.smembers(WORKERS)
+    workers = [name.decode() for name in names]
+    times = await client.mget([seen(worker) for worker in workers]) if workers else []
+    return {worker: float(at) for worker, at in zip(workers, times, strict=True) if at is not None}

@@ -6,21 +6,22 @@ import math
 import time
 from collections.abc import Callable, Iterable, Iterator
 
-from inference.messages import Event, Failed, Finished, Prioritised, Timings, Token
+from inference.messages import Event, Prioritised
 
-from . import exact, scheduler
+from . import scheduler
 from .context_shift import ContextShift
 from .counters import Counters
-from .llama import Batch, Context
-from .pace import PrefillPace
+from .ends import Ends
+from .llama import Context
 from .parking import Parking
 from .past import Past, rebuild
 from .places import Places
-from .sequence import Sequence, State, Work
+from .room import Room
+from .runner import Runner
+from .sequence import Sequence, State
 from .transfers import Transfers
 from .trial import Trial
 
-STEP_TARGET_S = 0.2  # how long a step with a prompt may keep decoding neighbours waiting
 COPY_SHARE = 0.25  # of a decode step: how long copies may keep the residents waiting before it
 
 Emitted = tuple[str, Event]
@@ -71,25 +72,24 @@ class Engine:
         self.rotate_after = rotate_after
         self.context_shift = context_shift and ctx.can_shift
         self.lone_chunk = lone_chunk
-        self.preempt_every = preempt_every if self.can_park else 0
         self.clock = clock
-        self.counters = Counters()
+        self.counters = counters = Counters()
+        self._events: list[Emitted] = []
         self._places = places = Places(n_slots)
         self.residents, self.leaving = places.residents, places.leaving
         self.parked, self.queued = places.parked, places.queued
-        self._parking = Parking(ctx, preempt_ram)
-        self._shift = ContextShift(
-            ctx, self._parking, self.counters, n_ctx_seq=n_ctx_seq, on=self.context_shift
-        )
-        self._transfers = Transfers(places, self._parking, self._shift, self.counters, self._emit, clock)
-        self._trial = Trial(on_trial)
-        self._planned_cells = n_cells if plan_ahead else 1 << 30
-        self._plan_cells = self._planned_cells
-        self._batch = Batch(ctx.n_batch)
+        self._room = room = Room(n_cells if plan_ahead else 1 << 30)
+        self._parking = parking = Parking(ctx, preempt_ram)
+        self._shift = shift = ContextShift(ctx, parking, counters, n_ctx_seq=n_ctx_seq, on=self.context_shift)
+        self._transfers = Transfers(places, parking, shift, counters, self._emit, clock)
+        self._trial = trial = Trial(on_trial)
+        self._ends = Ends(places, parking, room, trial, counters, self._emit, clock, n_ctx_seq=n_ctx_seq)
+        self._runner = Runner(
+            ctx, shift, self._ends, trial, counters, self._emit, clock,
+            n_ctx_seq=n_ctx_seq, preempt_every=preempt_every if self.can_park else 0,
+        )  # fmt: skip
         # In exact mode decoding neighbours are in batches of their own, and take no room of a prompt's.
         self._step_tokens = ctx.n_batch + (n_slots if ctx.exact else 0)
-        self._pace = PrefillPace(STEP_TARGET_S)
-        self._events: list[Emitted] = []
 
     # --- from outside ---------------------------------------------------------------------------
 
@@ -111,9 +111,9 @@ class Engine:
             rebuild(seq, past, self.ctx.model, self._shift, self.clock())
             if seq.slot >= self.n_slots:
                 seq.slot = -1
-            if past.tokens and (stop_type := self._stop_type(seq)):
+            if past.tokens and (stop_type := self._runner.stop_type(seq)):
                 self.queued.add(seq)
-                self._finish(seq, stop_type)
+                self._ends.finish(seq, stop_type)
                 continue
             if past.is_queued:
                 self.queued.add(seq)
@@ -129,7 +129,7 @@ class Engine:
         seq = self.find(seq_id)
         if seq is None:
             return False
-        self._finish(seq, "cancelled")
+        self._ends.finish(seq, "cancelled")
         return True
 
     def hold(self, seq_id: str) -> str:
@@ -219,7 +219,7 @@ class Engine:
     @property
     def kept_bytes(self) -> int:
         """Host RAM that residents keep of earlier parks; it goes when a park needs it."""
-        return sum(s.copy.charged for s in self.residents if s.copy is not None and not s.moving)
+        return self._parking.kept(self.residents)
 
     @property
     def copied_bytes(self) -> tuple[int, int]:
@@ -245,9 +245,10 @@ class Engine:
         if self.leaving or any(s.moving for s in self.residents):
             needed = sum(n for _, n in work)
             # When nobody computes, nobody waits for the copies, and they go through.
-            seconds = COPY_SHARE * self._pace.decode_step if needed else math.inf
-            self._transfers.copy(needed, self._plan_cells, seconds)
-        self._compute(work)
+            seconds = COPY_SHARE * self._runner.decode_step_s if needed else math.inf
+            self._transfers.copy(needed, self._room.cells, seconds)
+        if not self._runner.run(work):
+            self._no_cells()
         return self.drain()
 
     def drain(self) -> list[Emitted]:
@@ -258,16 +259,16 @@ class Engine:
     def _pool(self) -> scheduler.Pool[Sequence]:
         decoding = sum(s.decoding for s in self.residents)
         if len(self.residents) <= 1:
-            self._plan_cells = self._planned_cells
+            self._room.reset()
         return scheduler.Pool(
-            n_cells=self._plan_cells,
+            n_cells=self._room.cells,
             n_slots=self.n_slots,
             residents=self.residents,
             leaving=self.leaving,
             parked=self.parked,
             queued=self.queued,
             step_tokens=self._step_tokens,
-            prefill_tokens=max(self._pace.tokens(decoding), exact.CHUNK if self.ctx.exact else 0),
+            prefill_tokens=self._runner.prefill_tokens(decoding),
             lone_chunk=self.lone_chunk,
             now=self.clock(),
             rotate_after=self.rotate_after,
@@ -286,50 +287,7 @@ class Engine:
         if self.can_park:
             self._transfers.park(seq, cause)
         else:
-            self._fail(seq, "the KV cache is full, and parking is switched off (--preempt-ram 0)")
-
-    # --- computing ------------------------------------------------------------------------------
-
-    def _compute(self, work: list[Work]) -> None:
-        if self.ctx.exact:
-            for batch in exact.batches(work, self.ctx.together):
-                self._decode(batch)
-        elif work:
-            self._decode(work)
-
-    def _decode(self, work: list[Work]) -> None:
-        batch = self._batch
-        batch.clear()
-        outputs: list[tuple[Sequence, int]] = []
-        n_prompt = 0
-        is_full = self._shift.is_due
-        for seq, n in work:
-            if is_full(seq):
-                self._shift.make_room(seq)  # here: nothing comes between it and the decode that it needs
-            last = n == seq.pending
-            index = batch.add(seq.tokens[seq.cells : seq.cells + n], seq.cells, seq.slot, last)
-            if last:
-                outputs.append((seq, index))
-            if not seq.decoding:
-                n_prompt += n
-        started = self.clock()
-        if self.ctx.decode(batch) == 1:
-            self._no_cells()
-            return
-        now = self.clock()
-        for seq, n in work:
-            seq.cells += n
-            if seq.redo:
-                self._recomputed(seq, n, now)
-        self._pace.observe(now - started, n_prompt, batch.n - n_prompt)
-        self.counters.n_decode_total += 1
-        self.counters.busy_slots_total += len(work)
-        for seq, index in outputs:
-            self._start_answer(seq, now)
-            if seq.max_tokens == 0:
-                self._finish(seq, "limit")
-            else:
-                self._take_token(seq, seq.sampler.sample(self.ctx, index))
+            self._ends.fail(seq, "the KV cache is full, and parking is switched off (--preempt-ram 0)")
 
     def _no_cells(self) -> None:
         """llama_decode found no cells; it changed nothing. Park somebody, and the next step tries again.
@@ -337,106 +295,13 @@ class Engine:
         Until a resident leaves for good, no more cells are planned with than there turned out to be:
         otherwise the one just parked would come back at once, and fail the step again.
         """
-        self._plan_cells = self.used_cells
+        self._room.found(self.used_cells)
         if self.leaving:
             self._transfers.copy_out(self.leaving[0])
         elif len(self.residents) > 1:
             self._park(scheduler.victim(self.residents), "decode")
         else:
-            self._fail(self.residents[0], "the KV cache has no cells left for this request")
-
-    def _recomputed(self, seq: Sequence, n: int, now: float) -> None:
-        """`n` more cells; those that it had before its park belong to the time it waited."""
-        self.counters.recomputed_tokens_total += n - max(0, seq.cells - seq.redo)
-        if seq.cells >= seq.redo:
-            seq.pause_clock(now)
-            seq.redo = 0
-
-    def _start_answer(self, seq: Sequence, now: float) -> None:
-        """Close the prompt's account, once."""
-        if not seq.first_token_at:
-            seq.pause_clock(now)
-            seq.first_token_at = now
-            self.counters.prompt_tokens_total += seq.n_prompt
-            self.counters.prompt_seconds_total += seq.prompt_s
-            self.counters.first_token_seconds.observe(now - seq.arrived_at)
-
-    def _take_token(self, seq: Sequence, token: int) -> None:
-        if self._trial.is_on:
-            self._trial.discard(seq.id)
-        seq.tokens.append(token)
-        self.counters.tokens_predicted_total += 1
-        model = self.ctx.model
-        text = "" if token in model.eog else seq.text.push(model.piece(token))
-        self._emit(seq, Token(token, text))
-        if stop_type := self._stop_type(seq):
-            self._finish(seq, stop_type)
-        elif self.preempt_every and seq.generated % self.preempt_every == 0:
-            seq.park_due = True
-
-    def _stop_type(self, seq: Sequence) -> str:
-        """Why its last token was the last one; "" when it was not."""
-        if seq.tokens[-1] in self.ctx.model.eog:
-            return "eos"
-        if seq.text.stopping_word:
-            return "word"
-        is_full = len(seq.tokens) >= self.n_ctx_seq and not self.context_shift
-        return "limit" if is_full or seq.generated == seq.max_tokens else ""
-
-    # --- ends -----------------------------------------------------------------------------------
-
-    def _finish(self, seq: Sequence, stop_type: str) -> None:
-        now = self.clock()
-        if seq.state is State.RESIDENT:
-            seq.pause_clock(now)
-        elif seq.state is not State.QUEUED:
-            seq.parked_s += now - seq.parked_at
-        bounded = seq.max_tokens >= 0 and seq.generated >= seq.max_tokens
-        timings = Timings(
-            prompt_n=seq.n_prompt,
-            prompt_ms=1e3 * seq.prompt_s,
-            predicted_n=seq.generated,
-            predicted_ms=1e3 * seq.decode_s,
-        )
-        self._release(seq)
-        self._emit(
-            seq,
-            Finished(
-                stop_type=stop_type,  # type: ignore[arg-type]
-                stopping_word=seq.text.stopping_word,
-                text=seq.text.flush(),
-                prompt_tokens=seq.n_prompt,
-                completion_tokens=seq.generated,
-                truncated=seq.shifted > 0 or (stop_type == "limit" and not bounded),
-                slot=seq.slot,
-                timings=timings,
-                parks=seq.parks,
-                parked_s=seq.parked_s,
-                ttft_s=seq.first_token_at - seq.arrived_at if seq.first_token_at else 0.0,
-            ),
-        )
-
-    def _fail(self, seq: Sequence, message: str) -> None:
-        """End one request with the context error; the others live."""
-        extra = {"n_prompt_tokens": seq.n_prompt, "n_ctx": self.n_ctx_seq}
-        seq.pause_clock(self.clock())
-        self._release(seq)
-        self._emit(seq, Failed(500, "exceed_context_size_error", message, extra))
-
-    def _release(self, seq: Sequence) -> None:
-        """Free slot, cells and RAM, and close the books."""
-        self.counters.tokens_predicted_seconds_total += seq.decode_s
-        if seq.state is State.LEAVING:
-            self.counters.parks[seq.cause, seq.method] += 1
-        self._places.remove(seq)
-        if seq.state in (State.QUEUED, State.PARKED):
-            self._parking.drop(seq)
-        else:
-            self._parking.discard(seq)
-            self._plan_cells = self._planned_cells
-        self._trial.discard(seq.id)
-        seq.state = State.OVER
-        seq.sampler.close()
+            self._ends.fail(self.residents[0], "the KV cache has no cells left for this request")
 
     def _emit(self, seq: Sequence, event: Event) -> None:
         self._events.append((seq.id, event))

@@ -6,7 +6,7 @@ its first `cells` tokens. Whole pieces stay valid in RAM while it goes on: a lat
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
 from .llama import Context, SavedState
@@ -39,15 +39,18 @@ class Parking:
         self._cell_bytes = 0  # as of the last park
         self.bytes_out = self.bytes_in = 0  # copied so far
 
-    def has_room(self, residents: Iterable[Sequence]) -> bool:
+    def kept(self, residents: Iterable[Sequence]) -> int:
+        """Bytes that residents keep of their earlier parks."""
+        return sum(s.copy.charged for s in residents if s.copy is not None and not s.moving)
+
+    def has_room(self, residents: Collection[Sequence]) -> bool:
         """Whether the biggest resident could be parked by swap."""
         if self._ctx.swap == "none":
             return False
         if self._budget < 0:
             return True
-        kept = sum(s.copy.charged for s in residents if s.copy is not None and not s.moving)
         biggest = max((s.cells for s in residents), default=0)
-        return self.charged - kept + biggest * self._cell_bytes <= self._budget
+        return self.charged - self.kept(residents) + biggest * self._cell_bytes <= self._budget
 
     def reserve(self, seq: Sequence, residents: Iterable[Sequence]) -> bool:
         """Set RAM aside for the cells of a sequence. False when it does not fit, or cannot be saved.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import os
 import sys
@@ -128,6 +129,11 @@ def run(options: Options) -> int:
 
     start_threads()
     http_protocol.WebRequest = Request  # of which daphne's factory makes one a request
+    # Every stream waits while another thread, such as the recorder's, keeps the GIL, and while what has been
+    # imported is searched for garbage.
+    sys.setswitchinterval(0.0005)
+    gc.collect()
+    gc.freeze()
     interface = options.host.strip("[]").replace(":", r"\:")
     server = Server(
         application,

@@ -27,6 +27,7 @@ class History:
         self._changes: list[Change] = []
         self._sampled_at = time.monotonic()
         self._totals = (0, 0, 0.0)
+        self._begins = True
 
     async def add(self, picture: Picture) -> None:
         """Note a picture. While Redis is away what is to be written waits, within bounds."""
@@ -50,12 +51,12 @@ class History:
         )
         changes, self._changes = self._changes, []
         try:
-            await series.write(self._worker, sample, changes)
+            await series.write(self._worker, sample, changes, at=picture["at"], begins=self._begins)
         except AWAY as error:
             self._changes = (changes + self._changes)[-MAX_CHANGES:]
             logger.warning("The monitor's history could not be written: %s", error)
             return
-        self._sampled_at, self._totals = now, totals
+        self._sampled_at, self._totals, self._begins = now, totals, False
 
     def _note_changes(self, picture: Picture) -> None:
         for slot in picture["slots"]:

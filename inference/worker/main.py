@@ -12,48 +12,33 @@ import socket
 import sys
 import time
 from collections import OrderedDict
-from collections.abc import Mapping
 from typing import Any
 
-from inference.broker import connect, control, occupancy
+from inference.broker import connect, control, log, occupancy
 from inference.broker.connect import patiently
 from inference.broker.control import Command, ControlReader
 from inference.broker.jobs import Claimed, JobReader
 from inference.broker.lease import RENEW_EVERY_S, Fenced, Lease
-from inference.broker.listeners import LOOK_EVERY_S, Listeners
+from inference.broker.listeners import LOOK_EVERY_S
 from inference.broker.publisher import Publisher
 from inference.engine.llama import ModelError
-from inference.engine.sequence import Sequence
-from inference.messages import (
-    TERMINAL,
-    Answer,
-    Event,
-    Failed,
-    Finished,
-    Job,
-    Preempted,
-    Resumed,
-    Timings,
-    Token,
-    sibling_ids,
-)
+from inference.messages import Answer, Event, Job, Token, sibling_ids
 from inference.options import Options
 from inference.tasks import end
 
 from . import takeover
+from .books import Books
 from .chat_template import TemplateFailure
 from .decode_thread import DecodeThread
 from .history import History
-from .intake import NO_SEEDS, Refused
+from .reception import CANCELLED_UNSEEN, Reception
 from .replica import Replica
-from .siblings import Siblings
 from .snapshot import Snapshots
 
 logger = logging.getLogger(__name__)
 
 CLAIM_EVERY_S = 2.0  # between two looks for jobs of workers that are gone
 CANNOT_START = 78  # EX_CONFIG: the reason was printed, a restart would not help
-LONG_TEXT = 20_000  # characters from which tokenising leaves the asyncio thread
 # Tokens, and nothing else, gather so long after some were published: fifteen messages a second read as a
 # steady stream, and each message spared is a millisecond of CPU, which a decode step on the CPU feels.
 GPU_GATHER_S = 0.04
@@ -73,42 +58,6 @@ def run(options: Options) -> int:
     return asyncio.run(worker.run())
 
 
-CANCELLED_UNSEEN = Finished(
-    stop_type="cancelled",
-    stopping_word="",
-    text="",
-    prompt_tokens=0,
-    completion_tokens=0,
-    truncated=False,
-    slot=-1,
-    timings=Timings(),
-    parks=0,
-    parked_s=0.0,
-    ttft_s=0.0,
-)  # of a job whose client had left before it was read
-
-
-def _length(body: Any) -> int:
-    """About how many characters and tokens there are in a job's body."""
-    if isinstance(body, str):
-        return len(body)
-    if isinstance(body, dict):
-        return sum(map(_length, body.values()))
-    return sum(map(_length, body)) if isinstance(body, list) else 1
-
-
-def _told(event: Preempted | Resumed) -> str:
-    """A park or a resume in the words of the worker's log."""
-    if isinstance(event, Resumed):
-        return f"resumed in slot {event.slot} after {event.waited:.1f} s"
-    if event.cause in ("worker", "client"):
-        return f"parked: its {event.cause} was gone, to be recomputed"
-    if not event.cells:
-        return f"parked before its prompt began ({event.cause})"
-    where = f"{event.bytes / 2**20:.1f} MiB of RAM" if event.method == "swap" else "to be recomputed"
-    return f"parked from slot {event.slot} ({event.cause}): {event.cells} cells, {where}"
-
-
 class Worker:
     """One model replica. Raises ModelError or TemplateFailure when it cannot be loaded."""
 
@@ -117,13 +66,9 @@ class Worker:
         replica = Replica.load(options, self.id, lambda id: self._lease.suspect_sync(id))
         self._engine, self._intake, self._about = replica.engine, replica.intake, replica.about
         self._gather_s = GPU_GATHER_S if replica.on_gpu else CPU_GATHER_S
-        self._numbers: dict[str, int] = {}  # the last sequence number of each generation that runs here
-        self._siblings = Siblings()
         self._history = History(self.id)
         self._cancelled: OrderedDict[str, None] = OrderedDict()  # cancelled before their job was read
         self._control = ControlReader()
-        self._listeners = Listeners()
-        self._reading = asyncio.Lock()  # one job at a time goes through the intake
         self._claim_now = asyncio.Event()
         self._takes_jobs = asyncio.Event()  # unless an operator drains this worker
         self._takes_jobs.set()
@@ -138,6 +83,8 @@ class Worker:
         self._lease = await Lease.acquire(self.id)
         self._jobs = JobReader(self._lease.token)
         self._publisher = Publisher(self.id, self._lease)
+        self._books = Books(self._publisher)
+        self._reception = Reception(self._intake, self._lease)
         self._thread = DecodeThread(self._engine, Snapshots(self._engine), loop)
         await self._put_picture()
         self._thread.start()
@@ -147,6 +94,7 @@ class Worker:
             asyncio.create_task(forever())
             for forever in (
                 self._keep_lease,
+                self._keep_logs,
                 self._claim_jobs,
                 self._take_jobs,
                 self._obey,
@@ -192,70 +140,42 @@ class Worker:
                 await patiently(lambda: control.tell(Command("claim", "")))
 
     async def _take(self, job: Job) -> None:
-        async with self._reading:
-            taken = await self._consider(job)
+        taken = await self._reception.consider(job)
         # From here to the hand-over nothing is awaited: a cancel finds the job before it or after it.
         if job.id in self._cancelled:
             del self._cancelled[job.id]
             taken = [(CANCELLED_UNSEEN, None)]
         ids = sibling_ids(job.id, len(taken))
-        self._open_books(job, dict.fromkeys(ids, 0))
+        self._books.open(job, dict.fromkeys(ids, 0))
         for id, (event, _) in zip(ids, taken, strict=True):
             self._thread.tell(id, event)
         for _, seq in taken:
             if seq is not None:
                 self._thread.add(seq)
 
-    def _open_books(self, job: Job, numbers: Mapping[str, int]) -> None:
-        """Generations of a job run here from now on; the numbers of the last event of each."""
-        self._siblings.add(job.id, numbers)
-        self._numbers |= numbers
-        if job.reply_to:
-            self._listeners.add(job.id, job.reply_to)
-            for id in numbers:
-                self._publisher.route(id, job.reply_to)
-
-    async def _consider(
-        self, job: Job, seeds: Mapping[str, int] = NO_SEEDS
-    ) -> list[tuple[Event, Sequence | None]]:
-        """The first event of each generation of a job, and the sequence to run; a job that is refused, or
-        is no generation, has one event."""
-        try:
-            # The chat template runs in another process.
-            long = _length(job.body) > LONG_TEXT or bool(job.body.get("messages"))
-            if job.kind == "generate":
-                if long:
-                    return [*await asyncio.to_thread(self._intake.generations, job, seeds)]
-                return [*self._intake.generations(job, seeds)]
-            if long:
-                return [(await asyncio.to_thread(self._intake.answer, job), None)]
-            return [(self._intake.answer(job), None)]
-        except Refused as refused:
-            return [(refused.failed, None)]
-        except Exception:
-            logger.exception("Could not take job %s", job.id)
-            return [(Failed(500, "server_error", "the worker could not read this request"), None)]
-
     async def _obey(self) -> None:
         while True:
             for command in await self._control.read():
                 if command.kind == "cancel" and not command.reply:
-                    running = self._siblings.of(command.id)
-                    for id in running:
-                        self._thread.cancel(id)
-                    if not running:
+                    if not self._cancel(command.id):
                         self._cancelled[command.id] = None
                         while len(self._cancelled) > 1000:
                             self._cancelled.popitem(last=False)
                 elif command.kind == "follow":
-                    self._publisher.route(command.id, command.group)
-                    self._listeners.also(command.id, command.group)
+                    self._books.follow(command.id, command.group)
                 elif command.kind == "claim":
                     self._claim_now.set()
                 elif command.worker == self.id and command.kind in ("drain", "undrain"):
                     self._drain(command)
                 elif command.worker == self.id:
                     self._thread.obey(command)
+
+    def _cancel(self, id: str) -> bool:
+        """End what runs of a job, or the generation of that id; whether there is any."""
+        running = self._books.running(id)
+        for generation in running:
+            self._thread.cancel(generation)
+        return bool(running)
 
     def _drain(self, command: Command) -> None:
         """Take no more jobs, and go on with those that are here; or take jobs again."""
@@ -282,19 +202,8 @@ class Worker:
 
         One call at a time: what is written out of order would be lost.
         """
-        batch, over = [], []
-        for generation, event in events:
-            number = self._numbers.get(generation, 0) + 1
-            self._numbers[generation] = number
-            batch.append((generation, number, event))
-            if isinstance(event, Preempted | Resumed):
-                logger.info("%s %s", generation, _told(event))
-            elif isinstance(event, TERMINAL):
-                del self._numbers[generation]
-                if job_id := self._siblings.end(generation):
-                    over.append(job_id)
-                    self._listeners.discard(job_id)
-        await self._publisher.publish(batch, over)
+        numbered, over = self._books.enter(events)
+        await self._publisher.publish(numbered, over)
         if over:
             await self._jobs.ack(over)
 
@@ -302,11 +211,9 @@ class Worker:
         """End what is generated for a web process that died; its clients are gone with it."""
         while True:
             await asyncio.sleep(LOOK_EVERY_S)
-            for job_id in await self._listeners.deserted():
-                self._listeners.discard(job_id)
+            for job_id in await self._books.deserted():
                 logger.warning("%s is cancelled: the web process that asked for it is gone", job_id)
-                for id in self._siblings.of(job_id):
-                    self._thread.cancel(id)
+                self._cancel(job_id)
 
     async def _show(self) -> None:
         """Keep the live picture fresh: at each change of state, and once a second as a heartbeat."""
@@ -330,6 +237,11 @@ class Worker:
                 await self._publisher.restore()
             await asyncio.sleep(RENEW_EVERY_S)
 
+    async def _keep_logs(self) -> None:
+        while True:
+            await asyncio.sleep(log.RENEW_EVERY_S)
+            await self._publisher.keep()
+
     async def _claim_jobs(self) -> None:
         """Go on with what workers that are gone have left."""
         while True:
@@ -345,7 +257,7 @@ class Worker:
             await self._go_on(claimed)
 
     async def _go_on(self, claimed: list[Claimed]) -> None:
-        found = [await takeover.look(one, self._consider_again) for one in claimed]
+        found = [await takeover.look(one, self._reception.consider_again) for one in claimed]
         gone = await control.cancelled()
         # From here to the hand-over nothing is awaited: a cancel finds a job before it or after it.
         gone |= self._cancelled.keys()
@@ -356,7 +268,7 @@ class Worker:
                 continue
             if left.gone:
                 logger.warning("%s is taken over: its %s was gone", left.job.id, left.gone)
-            self._open_books(left.job, left.numbers)
+            self._books.open(left.job, left.numbers)
             for id, history in left.histories.items():
                 self._publisher.remember(id, history)
             for id, event in left.told:
@@ -365,16 +277,5 @@ class Worker:
         self._thread.take_over(lives)
         for left in found:
             for id in gone.intersection([left.job.id, *left.histories]):
-                for running in self._siblings.of(id):
-                    self._thread.cancel(running)
+                self._cancel(id)
         await self._jobs.ack(over)
-
-    async def _consider_again(self, job: Job, seeds: Mapping[str, int]) -> takeover.Taken:
-        """`_consider` for what was accepted once, or may have ended its worker before it was."""
-        async with self._reading:
-            if seeds:
-                return await self._consider(job, seeds)
-            await self._lease.suspect(job.id)
-            taken = await self._consider(job)
-            await self._lease.suspect("")
-            return taken

@@ -10,6 +10,21 @@ from inference.engine.engine import Engine
 from inference.engine.sequence import Sequence, State
 
 HISTOGRAMS = ("first_token_seconds", "parked_seconds", "copy_out_seconds", "copy_in_seconds")
+IDLE: dict[str, Any] = {
+    "id": 0,
+    "state": "idle",
+    "generation": None,
+    "owner": None,
+    "priority": 0,
+    "held": False,
+    "cells": 0,
+    "n_prompt_tokens": 0,
+    "n_prompt_processed": 0,
+    "n_decoded": 0,
+    "tokens_per_second": 0.0,
+    "parks": 0,
+    "since": None,
+}  # a slot that nobody is in
 RATE_OVER_S = 1.0  # tokens per second are averaged over about this long
 
 
@@ -90,21 +105,7 @@ class Snapshots:
 
     def _slot(self, slot: int, s: Sequence | None, epoch: float) -> dict[str, Any]:
         if s is None:
-            return {
-                "id": slot,
-                "state": "idle",
-                "generation": None,
-                "owner": None,
-                "priority": 0,
-                "held": False,
-                "cells": 0,
-                "n_prompt_tokens": 0,
-                "n_prompt_processed": 0,
-                "n_decoded": 0,
-                "tokens_per_second": 0.0,
-                "parks": 0,
-                "since": None,
-            }
+            return IDLE | {"id": slot}
         resident = s.id in self._rates
         return {
             "id": slot,

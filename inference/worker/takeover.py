@@ -15,10 +15,11 @@ from inference.engine.past import Past
 from inference.engine.sequence import Sequence
 from inference.messages import TERMINAL, Accepted, Event, Failed, Job
 
+from .reception import Taken
+
 CULPRIT = Failed(500, "server_error", "this request has ended its worker twice; it is not tried again")
 LOST = Failed(500, "server_error", "part of the answer was lost; send the request again")
 
-Taken = list[tuple[Event, Sequence | None]]  # the first event of each generation of a job, and what to run
 Consider = Callable[[Job, dict[str, int]], Awaitable[Taken]]  # with the seeds that are known
 
 

@@ -1,18 +1,13 @@
 from __future__ import annotations
 
-import asyncio
-from collections import deque
-from typing import Any
-
 import pytest
 
 from inference import stream
 from inference.broker.connect import async_client
-from inference.broker.keys import CONTROL, JOBS, snapshot
+from inference.broker.keys import CONTROL, snapshot
 from inference.consumers import ChatCompletions, Completion
 from inference.messages import (
     Accepted,
-    Event,
     Failed,
     Finished,
     GenerationRequest,
@@ -22,10 +17,6 @@ from inference.messages import (
     Timings,
     Token,
 )
-from inference.models import ApiKey
-from inference.wire.errors import RequestError
-from inference.wire.ids import Ids
-from inference.wire.llamacpp import COMPLETION
 from tests.broker.play import END, told
 
 from .play import Client, Worker, fetch, working
@@ -161,101 +152,6 @@ async def test_a_malformed_request_is_a_400_before_anything_is_asked_of_a_worker
     assert client.json["error"]["type"] == "invalid_request_error"
 
 
-async def test_a_park_is_told_before_the_first_token_and_opens_the_stream(options):
-    options(sse_ping_interval=-1)
-    async with working() as worker:
-        client = Client("POST", "/completion", PLAIN, completion(parked_every=NEVER))
-        job = await worker.takes()
-        await worker.says(job, Accepted(3, 1, 9), PARK)
-        await client.hears(": preempted\n\n")
-        assert client.status == 200
-        await worker.says(job, Resumed(0, 0.1), Started(0), Token(1, "x"), END)
-        await client.ends()
-    assert client.comments == [": preempted", ": resumed"]
-
-
-async def test_each_state_has_its_keepalive(options):
-    options(sse_ping_interval=0.02)
-    async with working() as worker:
-        client = Client("POST", "/completion", PLAIN, completion(parked_every=0.02))
-        job = await worker.takes()
-        for event, comment in (
-            (Accepted(3, 1, 9), ": queued"),
-            (Started(0), ": prefill"),
-            (Token(1, "x"), ": ping"),
-            (PARK, ": preempt-keepalive"),
-            (Resumed(0, 0.1), ": ping"),
-        ):
-            heard = client.body.count(f"{comment}\n\n".encode())
-            await worker.says(job, event)
-            await client.hears(f"{comment}\n\n", heard + 1)
-        await client.leaves()
-
-
-async def test_a_refusal_is_still_plain_when_it_comes_after_the_ping_interval(options):
-    options(sse_ping_interval=0.01)
-    async with working() as worker:
-        client = Client("POST", "/completion", PLAIN, completion(look_every=0.01))
-        job = await worker.takes()
-        await some_intervals(worker)
-        await worker.says(job, TOO_LONG)
-        await client.ends()
-    assert client.status == 400
-
-
-async def test_events_that_send_nothing_do_not_put_off_the_keepalive(options):
-    options(sse_ping_interval=0.05)
-    async with working() as worker:
-        client = Client("POST", "/completion", PLAIN)
-        job = await worker.takes()
-        await worker.says(job, Accepted(3, 1, 9), Started(0))
-        while b": prefill" not in client.body:
-            await worker.says(job, Token(1, ""))
-        await client.leaves()
-
-
-async def test_without_a_ping_interval_only_a_parked_stream_has_keepalives(options):
-    options(sse_ping_interval=-1)
-    async with working() as worker:
-        client = Client("POST", "/completion", PLAIN, completion(parked_every=0.02, look_every=0.01))
-        job = await worker.takes()
-        await worker.says(job, Accepted(3, 1, 9))
-        await some_intervals(worker)
-        await worker.says(job, PARK)
-        await client.hears(": preempt-keepalive")
-        await worker.says(job, Resumed(0, 0.1), END)
-        await client.ends()
-    assert set(client.comments) == {": preempted", ": preempt-keepalive", ": resumed"}
-
-
-@pytest.mark.parametrize("value", ["off", "OFF", "0", "false"])
-async def test_a_header_turns_all_comments_off(options, value):
-    options(sse_ping_interval=0.01)
-    app = completion(parked_every=0.01, look_every=0.01)
-    async with working() as worker:
-        client = Client("POST", "/completion", PLAIN, app, X_Berth_Notices=value)
-        job = await worker.takes()
-        await worker.says(job, Accepted(3, 1, 9), Started(0), PARK)
-        await some_intervals(worker)
-        await worker.says(job, Resumed(0, 0.1), Token(1, "x"), END)
-        await client.ends()
-    assert client.comments == []
-    assert [chunk["content"] for chunk in client.chunks] == ["x", ""]
-
-
-async def test_a_key_can_turn_all_comments_off():
-    row, key = await asyncio.to_thread(ApiKey.objects.create_key, "strict")
-    row.notices = False
-    await row.asave()
-    async with working() as worker:
-        client = Client("POST", "/completion", PLAIN, Authorization=f"Bearer {key}")
-        job = await worker.takes()
-        assert job.owner == "strict"
-        await worker.says(job, Accepted(3, 1, 9), PARK, Resumed(0, 0.1), END)
-        await client.ends()
-    assert client.comments == []
-
-
 @pytest.mark.parametrize("stream", [True, False])
 @pytest.mark.parametrize("events", [[], told()[:1], told()[:2], told("x")[:3], [told()[0], PARK]])
 async def test_a_client_that_leaves_cancels_its_generation_in_every_state(stream, events):
@@ -318,17 +214,6 @@ async def test_when_all_workers_have_died_the_stream_fails(events):
     await worker.is_told_to_cancel(job)
 
 
-async def test_a_request_that_redis_has_lost_fails(monkeypatch):
-    monkeypatch.setattr(stream, "LOST_AFTER", 0.05)
-    async with working():
-        client = Client("POST", "/completion", PLAIN, completion(look_every=0.02))
-        while not await async_client().delete(JOBS):
-            pass
-        await client.ends()
-    assert client.status == 503
-    assert "lost when Redis was restarted" in client.json["error"]["message"]
-
-
 async def test_a_request_that_is_in_the_queue_still_is_not_lost(monkeypatch):
     monkeypatch.setattr(stream, "LOST_AFTER", 0.0)
     async with working() as worker:
@@ -356,49 +241,3 @@ async def test_a_limit_shows_in_the_final_chunk():
         await client.ends()
     assert client.chunks[-1]["stop_type"] == "limit"
     assert client.chunks[-1]["truncated"] is True
-
-
-class Come:
-    """A generation's progress whose events have all come before anybody asked."""
-
-    def __init__(self, *events: Event) -> None:
-        self.state = "decode"
-        self._events = deque(events)
-
-    async def next(self, deadline: float) -> Event | None:
-        return self.ready()
-
-    def ready(self) -> Event | None:
-        return self._events.popleft() if self._events else None
-
-
-async def relayed(*events: Event) -> list[bytes]:
-    """What is sent, message by message, of events that have come together."""
-    sent: list[bytes] = []
-
-    async def send(data: bytes) -> None:
-        sent.append(data)
-
-    request = GenerationRequest(prompt="hi")
-    encoder = COMPLETION.encoder(request, {"prompt": "hi"}, id="1", model="tiny", created=0)
-    come: Any = Come(*events)
-    await stream.relay(come, encoder, Ids("1", shown=False), send, arrived=0.0, ping_every=None)
-    return sent
-
-
-async def test_events_that_have_come_together_are_sent_together_with_a_line_for_each():
-    [sent] = await relayed(Accepted(3, 1, 9), Started(0), Token(1, "a"), Token(2, "b"), PARK, END)
-    lines = sent.decode().split("\n\n")
-    assert [line[:26] for line in lines[:3]] == [
-        'data: {"index":0,"content"',
-        'data: {"index":0,"content"',
-        ": preempted",
-    ]
-    assert '"stop":true' in lines[3]
-
-
-async def test_a_failure_that_has_come_together_with_text_is_told_in_the_stream():
-    [sent] = await relayed(Accepted(3, 1, 9), Token(1, "a"), Failed(500, "server_error", "gone"))
-    assert sent.count(b"data: ") == 2
-    with pytest.raises(RequestError):
-        await relayed(Accepted(3, 1, 9), Started(0), Failed(500, "server_error", "gone"))

@@ -14,11 +14,11 @@ from inference.broker.connect import async_client
 from inference.broker.control import Command, ControlReader
 from inference.broker.hub import hub
 from inference.broker.keys import CONTROL, JOBS, RECORDS, event_log, snapshot, stream
-from inference.messages import Accepted, Finished, Preempted, Resumed, Started, Token
+from inference.messages import Accepted, Finished, Job, Preempted, Resumed, Started, Token
 from inference.models import ApiKey
 from tests.broker.play import END, new_id, told
 
-from .play import Client, fetch, working
+from .play import Client, Worker, fetch, working
 from .test_generate import CHAT, PLAIN
 from .test_siblings import TWO, accept
 
@@ -33,6 +33,30 @@ def ids(client: Client) -> list[str]:
 def after(client: Client, id: str) -> bytes:
     """What came after the event with this id."""
     return client.body.partition(f"id: {id}\n".encode())[2].partition(b"\n\n")[2]
+
+
+async def answered(worker: Worker) -> tuple[Client, Job]:
+    """A client that has read the whole of its answer, "a", and its job."""
+    client = Client("POST", "/completion", PLAIN)
+    job = await worker.takes()
+    await worker.says(job, *told("a"))
+    await client.ends()
+    return client, job
+
+
+def cancelled(n: int) -> Finished:
+    return replace(END, stop_type="cancelled", text="", completion_tokens=n)
+
+
+async def cut_off(worker: Worker, path: str, body: dict[str, Any], *texts: str) -> tuple[Client, Job]:
+    """A client that left after these texts, and its job, which is cancelled."""
+    client = Client("POST", path, body)
+    job = await worker.takes()
+    await worker.says(job, *told(*texts)[:-1])
+    await client.hears(f'"{texts[-1]}"')
+    await client.leaves()
+    await worker.says(job, cancelled(len(texts)))
+    return client, job
 
 
 async def commands() -> set[bytes]:
@@ -146,10 +170,7 @@ async def test_what_is_no_id_is_a_400_and_asks_nothing_of_a_worker():
 
 async def test_an_id_beyond_the_end_is_a_400():
     async with working() as worker:
-        whole = Client("POST", "/completion", PLAIN)
-        job = await worker.takes()
-        await worker.says(job, *told("a"))
-        await whole.ends()
+        _, job = await answered(worker)
         refused = await fetch("POST", "/completion", PLAIN, Last_Event_Id=f"{job.id}.99")
     assert refused.status == 400
 
@@ -167,10 +188,7 @@ async def test_an_unknown_stream_is_a_404():
 @pytest.mark.parametrize("gone", [stream, event_log])
 async def test_a_stream_that_is_not_kept_any_more_is_a_404(gone):
     async with working() as worker:
-        whole = Client("POST", "/completion", PLAIN)
-        job = await worker.takes()
-        await worker.says(job, *told("a"))
-        await whole.ends()
+        whole, job = await answered(worker)
         await async_client().delete(gone(job.id))
         refused = await fetch("POST", "/completion", PLAIN, Last_Event_Id=ids(whole)[0])
     assert refused.status == 404
@@ -182,9 +200,7 @@ async def test_a_stream_that_is_not_kept_any_more_is_a_404(gone):
 )
 async def test_the_stream_of_another_request_is_a_409(path, body):
     async with working() as worker:
-        whole = Client("POST", "/completion", PLAIN)
-        await worker.says(await worker.takes(), *told("a"))
-        await whole.ends()
+        whole, _ = await answered(worker)
         refused = await fetch("POST", path, body, Last_Event_Id=ids(whole)[0])
     assert refused.status == 409
 
@@ -204,18 +220,9 @@ async def test_another_s_stream_is_a_404_as_one_that_never_was():
     assert (refused.status, refused.json) == (404, unknown.json)
 
 
-def cancelled(n: int) -> Finished:
-    return replace(END, stop_type="cancelled", text="", completion_tokens=n)
-
-
 async def test_what_was_cancelled_when_its_client_left_goes_on_under_another_id():
     async with working() as worker:
-        first = Client("POST", "/v1/chat/completions", CHAT)
-        job = await worker.takes()
-        await worker.says(job, *told("a", "b")[:4])
-        await first.hears('"b"')
-        await first.leaves()
-        await worker.says(job, cancelled(2))
+        first, job = await cut_off(worker, "/v1/chat/completions", CHAT, "a", "b")
         second = Client("POST", "/v1/chat/completions", CHAT, Last_Event_Id=ids(first)[-2])
         again = await worker.takes()
         assert again.goes_on
@@ -283,12 +290,7 @@ async def test_of_several_choices_those_that_were_over_stay_so():
 
 async def test_two_that_come_back_at_once_read_one_generation():
     async with working() as worker:
-        first = Client("POST", "/completion", PLAIN)
-        job = await worker.takes()
-        await worker.says(job, *told("a")[:3])
-        await first.hears('"a"')
-        await first.leaves()
-        await worker.says(job, cancelled(1))
+        first, _ = await cut_off(worker, "/completion", PLAIN, "a")
         both = [Client("POST", "/completion", PLAIN, Last_Event_Id=ids(first)[0]) for _ in range(2)]
         again = await worker.takes()
         worker.said(again, 3)
@@ -301,12 +303,7 @@ async def test_two_that_come_back_at_once_read_one_generation():
 
 async def test_without_a_worker_what_was_cancelled_stays_so_and_can_go_on_later():
     async with working() as worker:
-        first = Client("POST", "/completion", PLAIN)
-        job = await worker.takes()
-        await worker.says(job, *told("a")[:3])
-        await first.hears('"a"')
-        await first.leaves()
-        await worker.says(job, cancelled(1))
+        first, _ = await cut_off(worker, "/completion", PLAIN, "a")
     await async_client().delete(snapshot("w1"))
     assert (await fetch("POST", "/completion", PLAIN, Last_Event_Id=ids(first)[0])).status == 503
     async with working() as worker:

@@ -23,7 +23,7 @@ from collections.abc import Callable
 from inference.options import Options
 from inference.serve.model_files import resolve
 
-from . import client, exactness, painting, parking, servers
+from . import client, exactness, painting, parking, servers, watching
 
 PROMPTS = [
     "Once upon a time there was a brave knight who",
@@ -86,6 +86,8 @@ def main() -> None:
         parking.report(str(resolve(Options.from_env())), args.threads, args.rounds)
     if args.only and "exactness" in args.only:
         exactness.report(str(resolve(Options.from_env())), args.threads)
+    if args.only and "watching" in args.only:
+        watching.report(str(resolve(Options.from_env())), args.threads, args.rounds)
     if args.only and "painting" in args.only:
         painting.report(args.rounds)
     if args.only:

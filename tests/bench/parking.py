@@ -77,7 +77,7 @@ def _gap(ctx: Context) -> float:
     for _ in range(20):  # so that the engine knows how long a step takes
         engine.step()
     engine.hold(long.id)
-    with unittest.mock.patch.object(engine, "_copy"):
+    with unittest.mock.patch.object(engine._transfers, "copy"):
         ordinary = statistics.median(_timed(engine) for _ in range(20))
     worst = 0.0
     while engine.leaving:

@@ -9,7 +9,7 @@ from typing import Any
 
 from inference.broker import occupancy
 from inference.messages import Accepted, Event, Finished, Job, Started, Timings, Token
-from inference.worker.snapshot import HISTOGRAMS
+from inference.worker.snapshot import HISTOGRAMS, IDLE
 
 END = Finished("eos", "", "", 3, 2, False, 0, Timings(), 0, 0.0, 0.1)
 
@@ -38,21 +38,6 @@ def soon(seconds: float = 20.0) -> float:
 
 def picture(worker: str = "w1", state: str = "ready", **more: Any) -> dict[str, Any]:
     """A snapshot of a worker with one idle slot."""
-    slot = {
-        "id": 0,
-        "state": "idle",
-        "generation": None,
-        "owner": None,
-        "priority": 0,
-        "held": False,
-        "cells": 0,
-        "n_prompt_tokens": 0,
-        "n_prompt_processed": 0,
-        "n_decoded": 0,
-        "tokens_per_second": 0.0,
-        "parks": 0,
-        "since": None,
-    }
     model = {
         "alias": "tiny",
         "path": "/models/tiny.gguf",
@@ -89,7 +74,7 @@ def picture(worker: str = "w1", state: str = "ready", **more: Any) -> dict[str, 
         "n_ctx": 64,
         "n_ctx_seq": 64,
         "pool": {"cells": 64, "used": 0},
-        "slots": [slot],
+        "slots": [IDLE],
         "parked": [],
         "queue": [],
         "device": "a processor",

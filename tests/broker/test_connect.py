@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
-from inference.broker.connect import redis_url
+from inference.broker.connect import MOST_CONNECTIONS, async_client, redis_url
 
 
 @pytest.fixture
@@ -25,3 +27,12 @@ def test_a_given_server_comes_first(folder, monkeypatch):
     (folder / "redis.url").write_text("unix:///run/berth.sock\n")
     monkeypatch.setenv("REDIS_URL", "redis://cache:6379/1")
     assert redis_url() == "redis://cache:6379/1"
+
+
+async def test_more_commands_at_once_than_there_are_connections_wait_for_one():
+    client = async_client()
+    async with client.client() as one:
+        before = len(await one.client_list())
+        answers = await asyncio.gather(*(client.echo(f"{n}") for n in range(5 * MOST_CONNECTIONS)))
+        assert answers == [b"%d" % n for n in range(5 * MOST_CONNECTIONS)]
+        assert len(await one.client_list()) - before <= MOST_CONNECTIONS

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 from dataclasses import replace
 
 import pytest
@@ -12,11 +14,17 @@ from inference.broker.connect import async_client
 from inference.broker.control import Command, ControlReader
 from inference.broker.hub import Crowded, Follower, hub
 from inference.broker.keys import event_log
+from inference.broker.lease import Lease
 from inference.broker.publisher import Publisher
 from inference.messages import Event, Failed, Token
 from inference.tasks import end
 
 from .play import END, new_id, numbered, soon, told
+
+
+@pytest.fixture(autouse=True)
+def looks_often(monkeypatch) -> None:
+    monkeypatch.setattr(hub_module, "LOOK_EVERY_S", 0.02)
 
 
 async def all_of(follower: Follower) -> list[Event]:
@@ -59,11 +67,22 @@ async def test_a_lost_message_is_read_from_the_log_when_the_next_one_comes():
 
 
 async def test_a_lost_message_costs_at_most_one_silence():
-    id, publisher = new_id(), Publisher("w1")
-    async with hub().follow(id, fresh=True) as follower:
-        await publisher.publish(numbered(id, told("a")))
-        found = await follower.next(asyncio.get_running_loop().time())
-        assert found == (1, told("a")[0])
+    one, two, publisher = new_id(), new_id(), Publisher("w1")
+    async with hub().follow(one, fresh=True) as follower, hub().follow(two, fresh=True) as other:
+        waiting = asyncio.create_task(other.next(soon(1000)))
+        await publisher.publish(numbered(one, told("a")))  # no route: nobody is told
+        assert await follower.next(soon()) == (1, told("a")[0])
+        await publisher.publish(numbered(two, told("b")))
+        assert await waiting == (1, told("b")[0])
+
+
+async def test_a_deadline_does_not_wait_for_redis(redis_server):
+    async with hub().follow(new_id(), fresh=True) as follower:
+        os.kill(redis_server.process.pid, signal.SIGSTOP)
+        try:
+            assert await follower.next(soon(0.01)) is None
+        finally:
+            os.kill(redis_server.process.pid, signal.SIGCONT)
 
 
 async def test_a_late_follower_hears_everything_from_the_log():
@@ -147,6 +166,19 @@ async def test_a_log_is_kept_for_a_day_until_its_generation_is_written_down():
     assert log.KEEP_RECORDED_S < await async_client().ttl(event_log(id)) <= log.KEEP_S
 
 
+async def test_a_log_is_kept_for_as_long_as_its_generation_is_not_over():
+    id, publisher = new_id(), Publisher("w1", await Lease.acquire(new_id()))
+    events = numbered(id, told("a"))
+    await publisher.publish(events[:2])
+    await async_client().expire(event_log(id), 9)
+    await publisher.keep()
+    assert await async_client().ttl(event_log(id)) > 9
+    await publisher.publish(events[2:])
+    await async_client().expire(event_log(id), 9)
+    await publisher.keep()
+    assert await async_client().ttl(event_log(id)) <= 9
+
+
 async def test_what_is_published_together_is_one_entry_of_the_log_and_one_message():
     one, two, publisher = new_id(), new_id(), Publisher("w1")
     layer = get_channel_layer()
@@ -210,7 +242,7 @@ async def test_a_follower_that_nobody_tells_asks_again():
     id, publisher, commands = new_id(), Publisher("w1"), control.ControlReader()
     async with hub().follow(id, fresh=True) as follower:
         await publisher.publish(numbered(id, told("a")))  # by a worker that does not know of it
-        assert await follower.next(asyncio.get_running_loop().time()) == (1, told("a")[0])
+        assert await follower.next(soon()) == (1, told("a")[0])
         assert Command("follow", id, hub().group) in await commands.read()
 
 

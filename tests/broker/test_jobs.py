@@ -1,13 +1,16 @@
 from __future__ import annotations
 
+import asyncio
+
 from inference.broker import control, jobs
 from inference.broker.connect import async_client
 from inference.broker.control import Command, ControlReader
 from inference.broker.jobs import JobReader
 from inference.broker.keys import JOBS
+from inference.broker.publisher import Publisher
 from inference.messages import Job
 
-from .play import job, new_id
+from .play import job, new_id, numbered, told
 
 
 async def taken(reader: JobReader, wanted: Job) -> None:
@@ -55,3 +58,24 @@ async def test_a_command_is_heard_once():
     await reader.read()
     control.cancel_sync(second)
     assert await reader.read() == [Command("cancel", second)]
+
+
+async def test_a_lost_job_that_many_submit_again_is_in_the_queue_once():
+    lost = job()
+    (entry,) = set(await asyncio.gather(*(jobs.submit_again(lost) for _ in range(9))))
+    assert entry is not None
+    assert not jobs.submit_again_sync(lost)
+    await async_client().xdel(JOBS, entry)
+    assert jobs.submit_again_sync(lost)
+    assert jobs.is_waiting_sync(lost.id)
+    await taken(JobReader(new_id()), lost)
+
+
+async def test_what_the_queue_or_a_log_knows_of_is_not_submitted_again():
+    queued, logged = job(), job()
+    entry = await jobs.submit(queued)
+    assert await jobs.submit_again(queued) == entry
+    await Publisher("w1").publish(numbered(logged.id, told("x"))[:1])
+    assert await jobs.submit_again(logged) is None
+    assert not jobs.submit_again_sync(logged)
+    assert not jobs.is_waiting_sync(logged.id)

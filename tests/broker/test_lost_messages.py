@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from channels_redis.pubsub import RedisPubSubLoopLayer
 
+from inference.broker import hub as hub_module
 from inference.broker.hub import hub
 from inference.broker.publisher import Publisher
 from inference.messages import Event, Finished, Token
@@ -51,6 +52,7 @@ class Faults:
 
 @pytest.fixture
 def faults(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Faults:
+    monkeypatch.setattr(hub_module, "LOOK_EVERY_S", 0.05)
     made = Faults(**request.param)
 
     async def receive(layer: RedisPubSubLoopLayer, channel: str) -> Any:

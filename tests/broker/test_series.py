@@ -8,7 +8,7 @@ import pytest
 
 from inference.broker import series
 from inference.broker.connect import async_client
-from inference.broker.keys import WORKERS, lanes, ring
+from inference.broker.keys import WORKERS, lanes, ring, seen
 from inference.broker.series import Resolution, Sample
 
 from .play import new_id
@@ -77,6 +77,7 @@ async def test_what_is_kept_goes_by_itself_when_a_worker_never_comes_back():
     await series.write(worker, QUIET, [[1.0, 0, "idle", None, None]])
     assert await async_client().ttl(ring(worker, "age")) > 0
     assert await async_client().ttl(lanes(worker)) > 0
+    assert await async_client().ttl(seen(worker)) > 0
 
 
 async def test_changes_in_the_slots_come_in_order_and_once():
@@ -102,3 +103,22 @@ async def test_only_the_last_changes_are_kept():
     assert await async_client().xlen(lanes(worker)) < 2 * series.MAX_FLUSHES
     _, told = (await series.changes({}))[worker]
     assert told[-1][4] == str(3 * series.MAX_FLUSHES - 1)
+
+
+async def test_the_lanes_of_a_worker_that_died_end_where_it_was_heard_of_last():
+    worker = new_id()
+    await alone(worker)
+    writing, idle = [1.0, 3, "decode", "ada", "a"], [9.0, 0, "idle", None, None]
+    await series.write(worker, QUIET, [writing], at=4.0, begins=True)
+    await series.write(worker, QUIET, at=5.5)
+    assert await series.last_seen() == {worker: 5.5}
+    await series.write(worker, QUIET, [idle], at=9.5, begins=True)  # started again, with fewer slots
+    _, told = (await series.changes({}))[worker]
+    assert told == [writing, [5.5, None, "gone", None, None], idle]
+
+
+async def test_a_worker_that_never_lived_before_ends_nothing():
+    worker = new_id()
+    await alone(worker)
+    await series.write(worker, QUIET, at=4.0, begins=True)
+    assert await series.changes({}) == {}

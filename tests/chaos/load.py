@@ -125,13 +125,19 @@ class Measured(NamedTuple):
 
     pages: dict[str, list[float]]
     rss: int  # bytes, at its end
-    cpu: float  # share of one core
+    seconds: float
+    cpu: float  # seconds
+
+    @property
+    def share(self) -> float:
+        """Of one core."""
+        return self.cpu / self.seconds
 
 
 async def measure(port: int, session: Session, web: int, seconds: float) -> Measured:
     began, used = time.monotonic(), cpu(web)
     found = await pages(port, session, seconds)
-    return Measured(found, rss(web), (cpu(web) - used) / (time.monotonic() - began))
+    return Measured(found, rss(web), time.monotonic() - began, cpu(web) - used)
 
 
 async def load(n_streams: int, seconds: float, parallel: int, folder: Path) -> None:
@@ -175,8 +181,11 @@ def report(streams: list[Stream], now: float, alone: Measured, beside: Measured)
     print(
         f"web process: {alone.rss / 2**20:.1f} MiB before, {beside.rss / 2**20:.1f} MiB with them, "
         f"{(beside.rss - alone.rss) / len(streams) / 1024:.1f} KiB a stream; "
-        f"{100 * alone.cpu:.0f} % of a core before, {100 * beside.cpu:.0f} % with them"
+        f"{100 * alone.share:.0f} % of a core before, {100 * beside.share:.0f} % with them"
     )
+    said = sum(at > now - beside.seconds for stream in streams for at in stream.times)
+    more = beside.cpu - alone.share * beside.seconds
+    print(f"web process: {1e3 * more / said:.2f} ms of CPU each time that a stream heard something")
     for error in {stream.error for stream in streams if stream.error}:
         print(f"{sum(stream.error == error for stream in streams)} streams: {error}")
 

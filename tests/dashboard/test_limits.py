@@ -96,9 +96,10 @@ def test_stopping_what_no_worker_runs_makes_room(as_ada, ada):
 
 
 @pytest.mark.parametrize(
-    ("n_predict", "max_output", "got"), [(-1, -1, -1), (9, -1, 9), (-1, 7, 7), (9, 7, 7)]
+    ("n_predict", "max_output", "max_log", "got"),
+    [(-1, -1, 99, 99), (9, -1, 99, 9), (-1, 7, 99, 7), (9, 7, 99, 7), (9, 7, 5, 5)],
 )
-def test_an_answer_is_as_long_as_the_least_of_the_two_flags(n_predict, max_output, got, as_ada, options):
-    options(n_predict=n_predict, max_output=max_output)
+def test_an_answer_is_as_long_as_the_least_of_the_flags(n_predict, max_output, max_log, got, as_ada, options):
+    options(n_predict=n_predict, max_output=max_output, max_log=max_log)
     as_ada.post("/chats/", {"text": "One"})
     assert last_job().body["max_tokens"] == got

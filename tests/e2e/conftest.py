@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
+from tests.engine import tiny
+
 from .api import KNIGHT, Reply, body, wait_until_idle
-from .stack import Stack, launch_chromium, signed_in
+from .stack import ROOT, Stack, launch_chromium, signed_in
 
 expect.set_options(timeout=120_000)  # a busy machine is no failure
 
@@ -24,9 +26,26 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
 
 
 @pytest.fixture(scope="package")
+def parking_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    """One slot, whose sequence is parked every 8 of its tokens.
+
+    Siblings take turns in it. A neighbour in the batch could change a choice's logits in their last bits, and
+    with them its text: here nobody has one.
+    """
+    flags = {"ctx-size": 512, "parallel": 1, "preempt-every": 8, "rotate-after": 0}
+    stack = Stack(tmp_path_factory.mktemp("parking"), **flags)
+    stack.start()
+    yield stack
+    stack.stop()
+
+
+@pytest.fixture(scope="package")
 def endless_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    flags: dict[str, Any] = {"ctx-size": 512, "parallel": 2, "temp": 0}
-    stack = Stack(tmp_path_factory.mktemp("endless"), **flags)
+    folder = tmp_path_factory.mktemp("endless")
+    real = ROOT / "var/models/SmolLM2-135M-Instruct.Q4_1.gguf"
+    tiny.write(folder / "words.gguf", real, chat_template=tiny.chat_template(real), only_words=True)
+    flags: dict[str, Any] = {"ctx-size": 512, "parallel": 2, "temp": 0, "threads": 1}
+    stack = Stack(folder, model=str(folder / "words.gguf"), **flags)
     stack.flags.append("--context-shift")
     stack.start()
     yield stack
@@ -35,7 +54,10 @@ def endless_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
 
 @pytest.fixture
 def endless(endless_stack: Stack) -> Iterator[Stack]:
-    """A stack where nobody runs, and chats go on until they are stopped: their context is shifted."""
+    """A stack where nobody runs, and chats go on until they are stopped: their context is shifted.
+
+    Its model says one random word after the other, so that whoever waits for some does not wait for long.
+    """
     wait_until_idle(endless_stack)
     yield endless_stack
     endless_stack.cancel_all()

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import json
 import os
-import re
 import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -38,14 +40,30 @@ CHROMIUM_FLAGS = [
     "--disable-component-update",
     "--disable-sync",
 ]
-MAKE_PEOPLE = """
+FURNISH = """
 from django.contrib.auth.models import User
+from django.core.management import call_command
+from django.db import connections
+call_command("migrate", interactive=False, verbosity=0)
 for name, staff in {people!r}.items():
     user, _ = User.objects.get_or_create(username=name, defaults=dict(is_staff=staff, is_superuser=staff))
     user.is_superuser = staff and name != {onlooker!r}
     user.set_password({password!r})
     user.save()
+connections.close_all()
 """
+DATABASE = "db.sqlite3"
+
+
+@cache
+def furnished() -> Path:
+    """A database with PEOPLE in it, made once for all stacks."""
+    folder = Path(tempfile.mkdtemp(prefix="berth-people-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    code = FURNISH.format(people=PEOPLE, password=PASSWORD, onlooker=ONLOOKER)
+    command = [sys.executable, "manage.py", "shell", "--no-imports", "-c", code]
+    subprocess.run(command, cwd=ROOT, check=True, env={**os.environ, "BERTH_DATA_DIR": str(folder)})
+    return folder / DATABASE
 
 
 def free_port() -> int:
@@ -67,9 +85,12 @@ class Stack:
         self.flags.append("--no-chat-titles")
         self.log = data_dir / "serve.log"
         self.env: dict[str, str] = {}  # more variables of its processes
+        self.sessions: dict[str, list[Any]] = {}  # name -> cookies of browsers that are closed
 
     def start(self) -> None:
         """Returns when it can be used; raises RuntimeError with the end of its log when it can't."""
+        if not (database := self.data_dir / DATABASE).exists():
+            shutil.copy(furnished(), database)
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
                 [sys.executable, "manage.py", "serve", *self.flags],
@@ -80,7 +101,6 @@ class Stack:
                 start_new_session=True,
             )
         self.wait_until_healthy()
-        self._make_people()
 
     def wait_until_healthy(self) -> None:
         """Raises RuntimeError with the end of its log when it does not become so."""
@@ -102,8 +122,8 @@ class Stack:
         except OSError:
             return False
 
-    def _make_people(self) -> None:
-        code = MAKE_PEOPLE.format(people=PEOPLE, password=PASSWORD, onlooker=ONLOOKER)
+    def shell(self, code: str) -> None:
+        """Run Django code on this stack's data."""
         command = [sys.executable, "manage.py", "shell", "--no-imports", "-c", code]
         subprocess.run(command, cwd=ROOT, check=True, env=self.environ())
 
@@ -208,14 +228,19 @@ def signed_in(browser: Browser, stack: Stack, name: str, **context: Any) -> Iter
     """A browser of its own in which `name` has signed in. Errors on a page's script fail the test."""
     # What a service worker answers, no test could put something else in the place of.
     context.setdefault("service_workers", "block")
+    sessions = stack.sessions.setdefault(name, [])
     with browser.new_context(base_url=stack.url, **context) as opened:
         page = opened.new_page()
         errors: list[str] = []
         page.on("pageerror", lambda error: errors.append(str(error)))
-        page.goto("/accounts/login/")
-        page.get_by_label("Name").fill(name)
-        page.get_by_label("Password").fill(PASSWORD)
-        page.get_by_role("button", name="Sign in").click()
-        page.wait_for_url(re.compile(r"/$"))
+        if sessions:
+            opened.add_cookies([sessions.pop()])
+        page.goto("/")
+        if "/accounts/login/" in page.url:  # the first time, or a test has signed out
+            page.get_by_label("Name").fill(name)
+            page.get_by_label("Password").fill(PASSWORD)
+            page.get_by_role("button", name="Sign in").click()
+            page.wait_for_url(f"{stack.url}/")
         yield page
+        sessions += (cookie for cookie in opened.cookies() if cookie["name"].startswith("berth_session"))
         assert not errors

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 
 import pytest
 
@@ -11,15 +10,6 @@ from .api import ENDPOINTS, KNIGHT, Reply, body, slots, wait_until_idle, without
 from .stack import Stack
 
 pytestmark = pytest.mark.model
-
-
-@pytest.fixture(scope="module")
-def parking_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    """Each sequence is parked every 8 of its tokens."""
-    stack = Stack(tmp_path_factory.mktemp("parking"), **{"ctx-size": 512, "parallel": 2, "preempt-every": 8})
-    stack.start()
-    yield stack
-    stack.stop()
 
 
 @pytest.mark.parametrize("path", ENDPOINTS)

@@ -103,9 +103,32 @@ def test_each_slot_tells_its_state_whose_chat_it_is_and_what_it_holds(feed: Feed
     expect(bar).to_be_visible()
 
 
-def test_kept_parts_that_are_no_slots_are_a_part_of_the_bar(feed: Feed):
+def test_a_share_is_the_same_wherever_it_stands(feed: Feed):
+    ada = slot(0, "decode", "ada", cells=409)  # 79.9 %
+    feed.show(picture(pool={"cells": 512, "used": 409}, slots=[ada]))
+    expect(feed.page.locator(".pool-line")).to_contain_text("80 % full")
+    expect(feed.page.locator(".legend li")).to_have_text(["ada 80 %"])
+    expect(feed.page.get_by_role("table", name="Slots").locator("tbody tr")).to_contain_text("80 %")
+    for used, words in ((512, "100 % full"), (511, "99 % full"), (1, "1 % full"), (0, "0 % full")):
+        feed.show(picture(pool={"cells": 512, "used": used}))
+        expect(feed.page.locator(".pool-line")).to_contain_text(words)
+
+
+def test_what_is_in_host_ram_is_told_where_something_is(feed: Feed):
+    feed.show(picture())
+    expect(feed.page.locator(".legend")).to_be_attached()
+    expect(feed.page.locator(".ram")).to_be_hidden()
+    held = {"preempt_ram_bytes": int(3.4 * MIB), "preempt_ram_kept_bytes": 300 * 1024}
+    feed.show(picture(counters=picture()["counters"] | held))
+    expect(feed.page.locator(".ram")).to_have_text(
+        "Host RAM: 3.4 MiB of parked chats. "
+        "Host RAM: 300 KiB kept of earlier parks, so that the next copies less."
+    )
+
+
+def test_cells_that_are_no_slots_are_a_part_of_the_bar(feed: Feed):
     feed.show(picture(pool={"cells": 100, "used": 60}, slots=[slot(0, "decode", "ada", cells=20)]))
-    expect(feed.page.locator(".legend li")).to_have_text(["ada 20 %", "kept parts 40 %"])
+    expect(feed.page.locator(".legend li")).to_have_text(["ada 20 %", "cached prefixes 40 %"])
 
 
 def test_the_parked_are_told_in_order_with_how_they_are_kept_and_what_the_head_waits_for(feed: Feed):
@@ -171,6 +194,20 @@ def test_a_line_that_is_silent_is_not_taken_for_live(feed: Feed):
     expect(headline(feed)).to_have_text(re.compile("Not known. What is below is of "))
     for part in ("#workers", "#past"):
         expect(feed.page.locator(part)).to_have_class("stale")
+
+
+def test_a_lost_network_is_told_at_once_and_so_is_its_return(feed: Feed):
+    status = feed.page.get_by_role("status")
+    feed.show(picture())
+    expect(status).to_have_text("Live")
+    first = feed._socket
+    feed.page.context.set_offline(True)
+    expect(status).to_have_text(re.compile("^Not live since"))
+    feed.page.context.set_offline(False)
+    while feed._socket is first:
+        feed.page.wait_for_timeout(10)
+    feed.show(picture())
+    expect(status).to_have_text("Live")
 
 
 def a_past(now: float, points: list[list[Any]], **more: Any) -> dict[str, Any]:
@@ -249,6 +286,25 @@ def test_a_lane_tells_who_was_in_the_slot_was_parked_and_came_back(feed: Feed):
     expect(second.locator("span")).to_have_count(1)
     feed.send(past={"span": "5m", "whole": False, "lanes": {"w1": [[now, 0, "idle", None, None]]}})
     expect(first).to_have_accessible_name(re.compile(r"ada writing from [^;]+ for (9|10) s$"))
+
+
+def test_the_lanes_of_a_worker_that_died_end_there(feed: Feed):
+    now = time.time()
+    feed.show(picture(slots=[slot(0, "idle")]))  # it was started again, with fewer slots
+    again = [
+        [now - 100, 0, "decode", "ada", "a"],
+        [now - 90, 3, "decode", "bob", "b"],
+        [now - 60, None, "gone", None, None],
+        [now - 50, 0, "idle", None, None],
+    ]
+    lanes = {"w0": [[now - 80, 1, "decode", "cy", "c"]], "w1": again, "w2": []}
+    feed.send(past=a_past(now, [], lanes=lanes, seen={"w0": now - 30, "w1": now, "w2": now - 30}))
+    for n, words in ((0, "ada writing from [^;]+ for 40 s"), (3, "bob writing from [^;]+ for 30 s")):
+        lane = feed.page.get_by_role("img", name=re.compile(f"^Slot {n} in the last 5 minutes: {words}$"))
+        expect(lane).to_be_visible()
+    gone = feed.page.get_by_role("img", name=re.compile("^Slot 1 .*: cy writing from [^;]+ for (49|50) s$"))
+    expect(gone).to_be_visible()
+    expect(feed.page.locator(".lanes-of h4")).to_have_text(["Worker w0", "Worker w1"])
 
 
 def test_the_span_is_asked_for_and_remembered(feed: Feed):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -18,17 +17,6 @@ pytestmark = pytest.mark.model
 PROMPTS = [KNIGHT, [1, 2, 3]]
 N_TOKENS = 12
 N = 4
-
-
-@pytest.fixture(scope="module")
-def one_slot(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    """Siblings take turns in one slot, 8 tokens each. A neighbour in the batch could change a choice's
-    logits in their last bits, and with them its text: here nobody has one."""
-    flags = {"ctx-size": 512, "parallel": 1, "preempt-every": 8, "rotate-after": 0}
-    stack = Stack(tmp_path_factory.mktemp("turns"), **flags)
-    stack.start()
-    yield stack
-    stack.stop()
 
 
 def request(path: str, **fields: Any) -> dict[str, Any]:
@@ -62,10 +50,10 @@ def lines_by_choice(reply: Reply) -> dict[int, list[str]]:
 
 @pytest.mark.parametrize(("path", "temperature"), [(path, 0) for path in ENDPOINTS] + [("/completion", 0.9)])
 def test_each_choice_is_with_parks_what_it_is_alone_without(
-    path: str, temperature: float, stack: Stack, one_slot: Stack
+    path: str, temperature: float, stack: Stack, parking_stack: Stack
 ) -> None:
     wait_until_idle(stack)  # a neighbour could change the text
-    parked = Reply(one_slot.port, path, request(path, temperature=temperature)).read()
+    parked = Reply(parking_stack.port, path, request(path, temperature=temperature)).read()
     found = lines_by_choice(parked)
     for index in range(N):
         notices = [line for line in parked.notices if line.endswith(f" {index}")]
@@ -81,17 +69,17 @@ def test_each_choice_is_with_parks_what_it_is_alone_without(
 
 
 @pytest.mark.parametrize("path", ENDPOINTS)
-def test_the_body_without_streaming_has_the_streams_text(path: str, one_slot: Stack) -> None:
-    streamed = Reply(one_slot.port, path, request(path)).read()
+def test_the_body_without_streaming_has_the_streams_text(path: str, parking_stack: Stack) -> None:
+    streamed = Reply(parking_stack.port, path, request(path)).read()
     said = ["".join(shown(chunk) for chunk in streamed.objects if index_of(chunk) == i) for i in range(N)]
-    answer = Reply(one_slot.port, path, request(path, stream=False)).json()
+    answer = Reply(parking_stack.port, path, request(path, stream=False)).json()
     choices = answer["choices"] if "/v1/" in path else answer
     assert [choice["index"] for choice in choices] == list(range(N))
     assert [shown({"choices": [c]} if "/v1/" in path else c) for c in choices] == said
     if "/v1/" in path:
         n_prompts = 1 if "chat" in path else 2
         alone_tokens = [
-            Reply(one_slot.port, path, alone(path, 2 * i, stream=False)).json()["usage"]["prompt_tokens"]
+            Reply(parking_stack.port, path, alone(path, 2 * i, stream=False)).json()["usage"]["prompt_tokens"]
             for i in range(n_prompts)
         ]
         assert answer["usage"]["prompt_tokens"] == sum(alone_tokens)
@@ -127,13 +115,13 @@ def test_one_oversized_prompt_refuses_all_before_the_stream_opens(
     assert not any(slot["is_processing"] for slot in slots(stack))
 
 
-def test_a_client_that_leaves_frees_all_its_choices_in_every_state(stack: Stack) -> None:
+def test_a_client_that_leaves_frees_all_its_choices_in_every_state(endless: Stack) -> None:
     long = " ".join([FOX] * 25)
-    with Reply(stack.port, "/completion", body("/completion", [long] * 5, 200)) as reply:
+    with Reply(endless.port, "/completion", body("/completion", [long] * 5, -1)) as reply:
         reply.wait_for("data:")
         reply.wait_for(": preempted")
-    wait_until_idle(stack)
-    again = Reply(stack.port, "/completion", body("/completion", KNIGHT, 4)).read()
+    wait_until_idle(endless)
+    again = Reply(endless.port, "/completion", body("/completion", KNIGHT, 4)).read()
     assert again.objects[-1]["tokens_predicted"] == 4
 
 

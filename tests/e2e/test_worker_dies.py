@@ -13,6 +13,7 @@ from .stack import Stack
 
 pytestmark = pytest.mark.model
 
+N_TOKENS = 40
 SAMPLED = {"temperature": 0.9, "repeat_penalty": 1.2, "seed": 7}
 
 
@@ -21,7 +22,7 @@ def data(reply: Reply) -> list[str]:
 
 
 def request(path: str, **fields: Any) -> dict[str, Any]:
-    return body(path, KNIGHT, 80, **SAMPLED, **fields)
+    return body(path, KNIGHT, N_TOKENS, **SAMPLED, **fields)
 
 
 class Killed(NamedTuple):
@@ -65,4 +66,4 @@ def test_a_stream_is_what_it_would_have_been_and_tells_of_a_park(path: str, kill
 
 def test_so_is_an_answer_that_is_not_streamed(killed: Killed) -> None:
     assert killed.answer["content"] == killed.whole["/completion"].text
-    assert killed.answer["tokens_predicted"] == killed.answer["timings"]["predicted_n"] == 80
+    assert killed.answer["tokens_predicted"] == killed.answer["timings"]["predicted_n"] == N_TOKENS

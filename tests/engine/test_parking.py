@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 
 import pytest
 
 from inference.engine.engine import Engine
-from inference.engine.llama import Context, Model
+from inference.engine.llama import Context
 from inference.messages import Failed, Finished, Preempted, Resumed, SamplingParams
 
 from .conftest import BAKER, FISHER, FOX, GREEDY, KNIGHT, Run
@@ -15,30 +16,34 @@ from .conftest import BAKER, FISHER, FOX, GREEDY, KNIGHT, Run
 Make = Callable[..., Engine]
 
 
+SAMPLED = SamplingParams(temperature=0.9, repeat_penalty=1.1, frequency_penalty=0.2, seed=7, ignore_eos=True)
+N_TOKENS = 40
+
+
+@pytest.fixture(scope="module")
+def whole(context: Context) -> Callable[[SamplingParams], list[int]]:
+    """Prompt and answer of a chat that is never parked."""
+
+    @cache
+    def tokens(sampling: SamplingParams) -> list[int]:
+        run = Run(Engine(context, n_cells=1024, n_slots=4, n_ctx_seq=1024))
+        return run.finish_one(BAKER, N_TOKENS, sampling).tokens
+
+    return tokens
+
+
 @pytest.mark.parametrize("every", [1, 2, 7, 16])
-@pytest.mark.parametrize(
-    "sampling",
-    [
-        GREEDY,
-        SamplingParams(temperature=0.9, repeat_penalty=1.1, frequency_penalty=0.2, seed=7, ignore_eos=True),
-    ],
-    ids=["greedy", "sampled"],
-)
-def test_forced_parks_change_no_token(make_engine: Make, every: int, sampling: SamplingParams) -> None:
-    def tokens(**kwargs: int) -> tuple[list[int], Run]:
-        run = Run(make_engine(1024, **kwargs))
-        seq = run.add(BAKER, 40, sampling)
-        run.finish()
-        return seq.tokens, run
-
-    reference, _ = tokens()
-    parked, run = tokens(preempt_every=every)
-    assert parked == reference
-    assert len(run.events["0"]) == 40 + 2 + 2 * (39 // every)
+@pytest.mark.parametrize("sampling", [GREEDY, SAMPLED], ids=["greedy", "sampled"])
+def test_forced_parks_change_no_token(
+    make_engine: Make, whole: Callable[[SamplingParams], list[int]], every: int, sampling: SamplingParams
+) -> None:
+    run = Run(make_engine(1024, preempt_every=every))
+    assert run.finish_one(BAKER, N_TOKENS, sampling).tokens == whole(sampling)
+    assert len(run.events["0"]) == N_TOKENS + 2 + 2 * ((N_TOKENS - 1) // every)
 
 
-def test_notices_come_in_pairs(make_engine: Make) -> None:
-    run = Run(make_engine(1024, preempt_every=8))
+def test_notices_come_in_pairs(make_tiny_engine: Make) -> None:
+    run = Run(make_tiny_engine(1024, preempt_every=8))
     seq = run.add(KNIGHT, 40)
     run.finish()
     assert run.kinds(seq) == ["started", *["preempted", "resumed"] * 4, "finished"]
@@ -84,8 +89,8 @@ def test_parked_bytes_are_what_is_held_and_end_at_nothing(make_tiny_engine: Make
     assert engine.parked_bytes == 0
 
 
-def test_beyond_the_ram_budget_a_park_is_by_recompute_and_the_text_goes_on(make_engine: Make) -> None:
-    run = Run(make_engine(128, preempt_ram=1000))
+def test_beyond_the_ram_budget_a_park_is_by_recompute_and_the_text_goes_on(make_tiny_engine: Make) -> None:
+    run = Run(make_tiny_engine(128, preempt_ram=1000))
     seqs = [run.add(KNIGHT, 80), run.add(FOX, 80)]
     run.finish()
     parks = [e for s in seqs for e in run.of(s, Preempted)]
@@ -94,8 +99,8 @@ def test_beyond_the_ram_budget_a_park_is_by_recompute_and_the_text_goes_on(make_
     assert [run.events[s.id][-1].prompt_tokens for s in seqs] == [s.n_prompt for s in seqs]
 
 
-def test_without_ram_for_parks_only_the_request_that_cannot_go_on_fails(make_engine: Make) -> None:
-    run = Run(make_engine(128, preempt_ram=0))
+def test_without_ram_for_parks_only_the_request_that_cannot_go_on_fails(make_tiny_engine: Make) -> None:
+    run = Run(make_tiny_engine(128, preempt_ram=0))
     seqs = [run.add(KNIGHT, 80), run.add(FOX, 80)]
     run.finish()
     ends = sorted(run.events[s.id][-1].kind for s in seqs)
@@ -104,8 +109,10 @@ def test_without_ram_for_parks_only_the_request_that_cannot_go_on_fails(make_eng
     assert failed.type == "exceed_context_size_error"
 
 
-def test_when_decode_finds_no_cells_a_victim_is_parked_and_nobody_ends(model: Model) -> None:
-    context = Context(model, n_ctx=256, n_seq_max=2, n_batch=256)
+def test_when_decode_finds_no_cells_a_victim_is_parked_and_nobody_ends(
+    tiny_context: Callable[..., Context],
+) -> None:
+    context = Context(tiny_context().model, n_ctx=256, n_seq_max=2, n_batch=256, n_threads=1)
     engine = Engine(context, n_cells=256, n_slots=2, n_ctx_seq=256, plan_ahead=False)
     run = Run(engine)
     seqs = [run.add(" ".join([p] * 9), 60) for p in (KNIGHT, FOX)]
@@ -159,8 +166,8 @@ def test_a_cancelled_parked_sequence_releases_its_saved_state(make_tiny_engine: 
     assert engine.counters.n_preempt_total == 1
 
 
-def test_timings_count_the_prompt_once_however_often_it_is_parked(make_engine: Make) -> None:
-    run = Run(make_engine(1024, preempt_every=4))
+def test_timings_count_the_prompt_once_however_often_it_is_parked(make_tiny_engine: Make) -> None:
+    run = Run(make_tiny_engine(1024, preempt_every=4))
     seq = run.add(KNIGHT, 20)
     run.finish()
     end = run.events[seq.id][-1]

@@ -6,12 +6,14 @@ state, and a hybrid of cells and state.
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 from gguf import GGUFReader, GGUFValueType, GGUFWriter
+from numpy.typing import NDArray
 
 Kind = Literal["llama", "gemma3", "mamba", "lfm2"]
 
@@ -20,10 +22,20 @@ WINDOW = 32
 INNER, STATE, RANK, KERNEL = 2 * WIDTH, 8, 4, 4  # of mamba
 
 
-def write(path: Path, vocabulary_of: Path, kind: Kind = "llama", chat_template: str | None = None) -> None:
-    """Write a GGUF of 2 layers and 64 dimensions to `path`."""
+def write(
+    path: Path,
+    vocabulary_of: Path,
+    kind: Kind = "llama",
+    chat_template: str | None = None,
+    only_words: bool = False,
+) -> None:
+    """Write a GGUF of 2 layers and 64 dimensions to `path`.
+
+    `only_words`: greedy, it says one plain word after the other and never comes to an end.
+    """
     writer = GGUFWriter(path, kind)
-    vocabulary = _copy_vocabulary(writer, _read(vocabulary_of))
+    reader = _read(vocabulary_of)
+    vocabulary = _copy_vocabulary(writer, reader)
     if chat_template is not None:
         writer.add_chat_template(chat_template)
     writer.add_context_length(2048)
@@ -33,7 +45,7 @@ def write(path: Path, vocabulary_of: Path, kind: Kind = "llama", chat_template: 
     weights = Weights(writer)
     # Of little weight, so that the next token hangs on the context and not on the last token alone.
     weights.random("token_embd.weight", vocabulary, WIDTH, scale=0.02)
-    weights.random("output.weight", vocabulary, WIDTH)
+    weights.random("output.weight", vocabulary, WIDTH, rows=_words(reader) if only_words else None)
     weights.ones("token_embd_norm.weight" if kind == "lfm2" else "output_norm.weight", WIDTH)
     {"llama": _llama, "gemma3": _gemma3, "mamba": _mamba, "lfm2": _lfm2}[kind](writer, weights)
     writer.write_header_to_file()
@@ -49,8 +61,12 @@ class Weights:
         self._writer = writer
         self._dice = np.random.default_rng(1)
 
-    def random(self, name: str, *shape: int, scale: float = 0.5) -> None:
-        self._writer.add_tensor(name, (scale * self._dice.standard_normal(shape)).astype(np.float32))
+    def random(
+        self, name: str, *shape: int, scale: float = 0.5, rows: NDArray[np.bool_] | None = None
+    ) -> None:
+        """`rows`: the others are 0."""
+        values = (scale * self._dice.standard_normal(shape)).astype(np.float32)
+        self._writer.add_tensor(name, values if rows is None else values * rows[:, None])
 
     def ones(self, name: str, *shape: int, scale: float = 1.0) -> None:
         self._writer.add_tensor(name, np.full(shape, scale, np.float32))
@@ -59,6 +75,11 @@ class Weights:
 @cache
 def _read(path: Path) -> GGUFReader:
     return GGUFReader(path)
+
+
+def chat_template(path: Path) -> str:
+    """A model's own."""
+    return str(_read(path).fields["tokenizer.chat_template"].contents())
 
 
 def _copy_vocabulary(writer: GGUFWriter, reader: GGUFReader) -> int:
@@ -71,6 +92,13 @@ def _copy_vocabulary(writer: GGUFWriter, reader: GGUFReader) -> int:
             else:
                 writer.add_key_value(name, field.contents(), kind)
     return len(reader.fields["tokenizer.ggml.tokens"].data)
+
+
+def _words(reader: GGUFReader) -> NDArray[np.bool_]:
+    """Which tokens are a space and a word."""
+    field = reader.fields["tokenizer.ggml.tokens"]
+    tokens = (bytes(field.parts[i]).decode() for i in field.data)
+    return np.array([re.fullmatch("Ġ[a-z]{2,}", token) is not None for token in tokens])
 
 
 def _llama(writer: GGUFWriter, weights: Weights) -> None:

@@ -74,7 +74,7 @@ def browser(staff) -> Browser:
 
 
 def url_of(name: str, generation: Generation) -> str:
-    fixed = {"account_revoke": [1], "password_reset_confirm": ["MQ", "set-password"]}
+    fixed: dict[str, list[object]] = {"account_revoke": [1], "password_reset_confirm": ["MQ", "set-password"]}
     if name in fixed:
         return reverse(name, args=fixed[name])
     routes = [str(p.pattern) for p in dashboard.urlpatterns if p.name == name] or [""]

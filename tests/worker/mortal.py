@@ -12,24 +12,24 @@ import signal
 import sys
 import time
 
-from inference.engine.engine import Engine
+from inference.engine.runner import Runner
 from inference.engine.sequence import Work
 from manage import main
 
 POISON = 4242  # a token that no prompt of a test has by chance
 
-_decode = Engine._decode
+_run = Runner.run
 
 
-def faulty(engine: Engine, work: list[Work]) -> None:
+def faulty(runner: Runner, work: list[Work]) -> bool:
     if any(POISON in seq.tokens for seq, _ in work):
         os.kill(os.getpid(), signal.SIGKILL)
     stops_with = int(os.environ.get("MORTAL_STOPS_WITH", 0))
-    if stops_with and sum(seq.generated >= 3 for seq in engine.residents) >= stops_with:
+    if stops_with and sum(seq.generated >= 3 for seq, _ in work) >= stops_with:
         time.sleep(3600)
-    _decode(engine, work)
+    return _run(runner, work)
 
 
 if __name__ == "__main__":
-    Engine._decode = faulty  # type: ignore[method-assign,assignment]
+    Runner.run = faulty  # type: ignore[method-assign,assignment]
     main(["manage.py", "worker", *sys.argv[1:]])

@@ -32,7 +32,7 @@ def written(monkeypatch) -> list[tuple[Sample, list[Change]]]:
     """What reaches Redis."""
     found: list[tuple[Sample, list[Change]]] = []
 
-    async def write(worker: str, sample: Sample, changes: Any) -> None:
+    async def write(worker: str, sample: Sample, changes: Any, **_: Any) -> None:
         found.append((sample, changes))
 
     monkeypatch.setattr(series, "write", write)
@@ -80,7 +80,7 @@ async def test_each_change_in_a_slot_is_kept_once_also_those_between_two_samples
 async def test_while_redis_is_away_nothing_of_it_is_lost(clock, monkeypatch, written):
     kept, works = History("w1"), series.write
 
-    async def fails(*_: Any) -> None:
+    async def fails(*_: Any, **__: Any) -> None:
         raise ConnectionError
 
     monkeypatch.setattr(series, "write", fails)
@@ -92,3 +92,19 @@ async def test_while_redis_is_away_nothing_of_it_is_lost(clock, monkeypatch, wri
     [(sample, changes)] = written
     assert (sample.seconds, sample.tokens) == (2, 9)
     assert [change[2] for change in changes] == ["decode", "idle"]
+
+
+async def test_only_the_first_that_is_written_begins_a_life(clock, monkeypatch):
+    told: list[tuple[float, bool]] = []
+
+    async def write(*_: Any, at: float, begins: bool) -> None:
+        told.append((at, begins))
+        if len(told) == 1:
+            raise ConnectionError
+
+    monkeypatch.setattr(series, "write", write)
+    kept = History("w1")
+    for at in (10.0, 11.0, 12.0):
+        clock.now += 1
+        await kept.add(shown() | {"at": at})
+    assert told == [(10.0, True), (11.0, True), (12.0, False)]

@@ -25,6 +25,7 @@ from inference.messages import (
     Token,
 )
 from inference.worker import takeover
+from inference.worker.reception import Taken
 from inference.worker.takeover import CULPRIT, LOST, Left
 
 ACCEPTED, REFUSED = Accepted(3, 77, 9), Failed(400, "invalid_request_error", "no")
@@ -49,7 +50,7 @@ class Intake:
         self.seeds: list[Mapping[str, int]] = []
         self._answer = answer
 
-    async def consider(self, job: Job, seeds: Mapping[str, int]) -> takeover.Taken:
+    async def consider(self, job: Job, seeds: Mapping[str, int]) -> Taken:
         self.seeds.append(seeds)
         if self._answer is not ACCEPTED:
             return [(self._answer, None)]

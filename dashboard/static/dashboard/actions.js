@@ -83,10 +83,25 @@ export function more(data) {
   return element;
 }
 
+/** Give the focus to a button of the same chat as `data`'s, the same button if it is there. */
+function focusAgain({ generation, action, more: isMore }) {
+  const found = [...document.querySelectorAll("#workers button")].filter((one) => one.dataset.generation === generation);
+  const same = found.find((one) => one.dataset.action === action && one.dataset.more === isMore);
+  (same ?? found.find((one) => "more" in one.dataset))?.focus();
+}
+
+/** Paint; a button of a chat that was drawn anew, perhaps in another place, has the focus again. */
+export function keepingFocus(paint) {
+  const data = { ...document.activeElement?.dataset };
+  paint();
+  if (data.generation && document.activeElement === document.body) focusAgain(data);
+}
+
 /** Answer clicks on the buttons inside `box`. */
 export function listen(box) {
   const [dialog, question, effect, no, yes, outcome, menu] = ["confirm", "confirm-question", "confirm-effect", "confirm-no", "confirm-yes", "outcome", "more"].map($);
   let asked = null;
+  let from = {}; // the data of the button that was pressed
 
   function say(text, isError) {
     outcome.textContent = text;
@@ -116,7 +131,7 @@ export function listen(box) {
       return item;
     }));
     menu.setAttribute("aria-label", chat.who);
-    menu.showPopover();
+    menu.showPopover({ source: clicked });
     const at = clicked.getBoundingClientRect();
     menu.style.left = `${Math.max(8, Math.min(at.right, innerWidth - 8) - menu.offsetWidth)}px`;
     menu.style.top = `${at.bottom + menu.offsetHeight + 8 > innerHeight ? at.top - menu.offsetHeight - 4 : at.bottom + 4}px`;
@@ -125,7 +140,8 @@ export function listen(box) {
 
   box.addEventListener("click", ({ target }) => {
     const clicked = target.closest("button[data-action], button[data-more]");
-    if (!clicked) return;
+    if (!clicked || menu.contains(clicked)) return;
+    from = { ...clicked.dataset };
     if (clicked.dataset.action) ask(clicked.dataset);
     else open(clicked);
   });
@@ -145,9 +161,13 @@ export function listen(box) {
     items[(items.indexOf(document.activeElement) + step + items.length) % items.length].focus();
   });
 
+  menu.addEventListener("focusout", ({ relatedTarget }) => relatedTarget && !menu.contains(relatedTarget) && menu.hidePopover());
+
   addEventListener("scroll", () => menu.hidePopover(), { passive: true });
 
   dialog.addEventListener("close", async () => {
+    // The browser gives the focus back to what had it, unless that was drawn anew meanwhile.
+    if (document.activeElement === document.body || dialog.contains(document.activeElement)) focusAgain(from);
     if (dialog.returnValue !== "yes") return;
     const { action, worker, generation = "", priority = "" } = asked;
     const said = asked;

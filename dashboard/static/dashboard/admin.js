@@ -1,6 +1,6 @@
 // The panel on the admin's index: what `/ws/monitor/` says, in the markup that the page came with.
 
-import { stateWord } from "./names.js";
+import { nameOf, stateWord } from "./names.js";
 import { gettext } from "./words.js";
 
 const SHORTEST_WAIT = 500; // milliseconds before it connects again
@@ -32,7 +32,7 @@ function match(parent, items, name, fill) {
 
 // An owner leads to the generation, for those who may see its page.
 function putOwner(element, { owner, generation }) {
-  const target = put(element, "owner", owner ?? "");
+  const target = put(element, "owner", generation ? nameOf({ owner, generation }) : "");
   if (target.tagName !== "A") return;
   if (generation) target.href = `/admin/inference/generation/${generation}/change/`;
   else target.removeAttribute("href");

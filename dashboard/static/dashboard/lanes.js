@@ -17,7 +17,8 @@ export class Lanes {
     this.element = el("div", { className: "lanes-of" }, this.name, this.rows,
       el("div", { className: "lanes-axis", aria: { hidden: "true" } }, ...Array.from({ length: MINUTES + 1 }, (_, i) => el("span", {}, i === MINUTES ? gettext("now") : `${MINUTES - i} min`))));
     this.worker = worker;
-    this.seen = 0;
+    this.seen = 0; // when the worker was heard of last
+    this.present = new Set(); // the slots that it had then
   }
 
   /** Add what the server tells; `whole`: in place of all that was known. */
@@ -25,16 +26,23 @@ export class Lanes {
     if (whole) this.slots.clear();
     for (const change of changes) {
       const [at, slot] = change;
-      const lane = this.slots.get(slot) ?? [];
-      this.slots.set(slot, lane);
-      while (lane.length && lane.at(-1)[0] >= at) lane.pop(); // what was only guessed from a picture
-      lane.push(change);
+      if (slot !== null) this.put(change);
+      else for (const one of this.slots.keys()) this.put([at, one, "idle", null, null]); // the worker ended
     }
+  }
+
+  put(change) {
+    const [at, slot] = change;
+    const lane = this.slots.get(slot) ?? [];
+    this.slots.set(slot, lane);
+    while (lane.length && lane.at(-1)[0] >= at) lane.pop(); // what was only guessed from a picture
+    lane.push(change);
   }
 
   /** The picture of now tells what no change is known of: a chat that has been there for long. */
   now(snapshot) {
     this.seen = snapshot.at;
+    this.present = new Set(snapshot.slots.map(({ id }) => id));
     for (const slot of snapshot.slots) {
       if (!this.slots.has(slot.id)) this.slots.set(slot.id, [[slot.since ?? snapshot.at, slot.id, slot.held ? "held" : slot.state, slot.owner, slot.generation]]);
     }
@@ -49,18 +57,24 @@ export class Lanes {
     const from = now - SPAN;
     const end = isAlive ? now : Math.min(now, this.seen);
     this.name.textContent = fill(gettext("Worker %(worker)s"), this);
-    const slots = [...this.slots.keys()].sort((a, b) => a - b);
-    while (this.rows.children.length > slots.length) this.rows.lastChild.remove();
-    slots.forEach((slot, i) => {
-      const changes = this.slots.get(slot);
-      while (changes.length > 1 && changes[1][0] < from) changes.shift();
-      const pieces = changes
-        .map(([at, , state, owner, generation], j) => ({ state, owner, generation, since: at, from: Math.max(from, at), to: changes[j + 1]?.[0] ?? end }))
-        .filter((piece) => piece.state !== "idle" && piece.to > piece.from);
+    const lanes = [...this.slots.keys()].sort((a, b) => a - b)
+      .map((slot) => [slot, this.pieces(slot, from, end)])
+      .filter(([slot, pieces]) => pieces.length || this.present.has(slot));
+    while (this.rows.children.length > lanes.length) this.rows.lastChild.remove();
+    lanes.forEach(([slot, pieces], i) => {
       const row = this.rows.children[i] ?? this.rows.appendChild(el("div", { className: "lane-row" }, el("span", { className: "lane-name" }), el("div", { className: "lane", aria: { role: "img" } })));
       row.firstChild.textContent = slot;
       paintLane(row.lastChild, slot, pieces, from);
     });
+  }
+
+  /** Who was in a slot from `from` to `end`; forgets what was before. */
+  pieces(slot, from, end) {
+    const changes = this.slots.get(slot);
+    while (changes.length > 1 && changes[1][0] < from) changes.shift();
+    return changes
+      .map(([at, , state, owner, generation], j) => ({ state, owner, generation, since: at, from: Math.max(from, at), to: changes[j + 1]?.[0] ?? end }))
+      .filter((piece) => piece.state !== "idle" && piece.to > piece.from);
   }
 }
 

@@ -30,6 +30,7 @@ export function live(path, on) {
       if (isOver) return;
       isOver = true;
       clearTimeout(alarm);
+      removeEventListener("offline", offline);
       socket.close();
       lost ??= heard;
       on.lost(lost, code);
@@ -38,6 +39,8 @@ export function live(path, on) {
       wait = Math.min(wait * 2, LONGEST);
     }
 
+    const offline = () => gone(1006); // the socket itself would notice after minutes
+    addEventListener("offline", offline);
     socket.onopen = () => on.open?.((data) => socket.readyState === WebSocket.OPEN && socket.send(JSON.stringify(data)));
     socket.onmessage = (event) => {
       if (isOver) return;

@@ -1,6 +1,6 @@
 /** The monitor: live occupancy of every worker, and the past. Who and how much, never what. */
 
-import { listen } from "./actions.js";
+import { keepingFocus, listen } from "./actions.js";
 import { headline } from "./headline.js";
 import { live } from "./live.js";
 import { Past } from "./past.js";
@@ -35,7 +35,9 @@ function sum({ level, word: one, text: more }) {
 function count() {
   if (!isLive) return; // what was true then does not get older
   const now = Date.now() / 1000 - ahead;
-  for (const worker of workers.values()) worker.count();
+  keepingFocus(() => {
+    for (const worker of workers.values()) worker.count();
+  });
   sum(headline(snapshots, now));
   past.paint(snapshots, now);
 }
@@ -62,7 +64,7 @@ live("/ws/monitor/", {
   },
   message(message) {
     if (message.past) past.show(message.past);
-    else show(message.workers, message.now);
+    else keepingFocus(() => show(message.workers, message.now));
     isLive = true;
     say(gettext("Live"));
     count();

@@ -4,6 +4,7 @@ import { Chart } from "./chart.js";
 import { el, fill, table } from "./element.js";
 import { Lanes } from "./lanes.js";
 import { stateWord } from "./names.js";
+import { percent } from "./percent.js";
 import { clock } from "./time.js";
 import { fill as put, gettext } from "./words.js";
 
@@ -17,7 +18,7 @@ const seconds = (value) => `${value < 10 && value % 1 ? value.toFixed(value < 1 
 /** In the order of the server's points: each is [time, one value for each of these]. */
 const CHARTS = [
   { title: gettext("Tokens per second"), format: (value) => (value < 10 ? few(value) : whole(value)), least: 10, digest: "mean" },
-  { title: gettext("Pool in use"), format: (value) => `${whole(100 * value)} %`, least: 1, fixed: true, digest: "mean" },
+  { title: gettext("Pool in use"), format: (value) => percent(value, 1), least: 1, fixed: true, digest: "mean" },
   { title: gettext("Parked chats"), format: few, least: 2 },
   { title: gettext("Chats in the queue"), format: few, least: 2 },
   { title: gettext("Time to first token"), format: seconds, least: 1, bars: true, digest: "mean" },
@@ -65,8 +66,9 @@ export class Past {
   }
 
   /** A message of the server; `ahead` is by how much this browser's clock runs before it. */
-  show({ span, whole: isWhole, lanes, step, length, now, points }) {
+  show({ span, whole: isWhole, lanes, seen = {}, step, length, now, points }) {
     if (span !== this.span) return;
+    for (const [worker, at] of Object.entries(seen)) this.of(worker).seen = Math.max(this.of(worker).seen, at);
     for (const worker of isWhole ? new Set([...this.workers.keys(), ...Object.keys(lanes)]) : Object.keys(lanes)) this.of(worker).add(lanes[worker] ?? [], isWhole);
     if (!points) return;
     if (isWhole) this.points.clear();
@@ -90,10 +92,10 @@ export class Past {
     const alive = new Set(snapshots.map(({ worker }) => worker));
     const shown = [...this.workers.values()].filter((lanes) => !lanes.isEmpty && (alive.has(lanes.worker) || lanes.seen > now - 300)).sort((a, b) => (a.worker < b.worker ? -1 : 1));
     for (const lanes of shown) lanes.paint(now, alive.has(lanes.worker));
-    const elements = shown.map(({ element }) => element);
+    const elements = shown.filter(({ rows }) => rows.children.length).map(({ element }) => element);
     if (elements.length !== this.lanes.children.length || elements.some((element, i) => element !== this.lanes.children[i])) this.lanes.replaceChildren(...elements);
-    for (const lanes of shown) lanes.name.hidden = shown.length < 2;
-    this.noLanes.hidden = shown.length > 0;
+    for (const lanes of shown) lanes.name.hidden = elements.length < 2;
+    this.noLanes.hidden = elements.length > 0;
   }
 
   /** The charts' figures in ten rows, while they are looked at. */

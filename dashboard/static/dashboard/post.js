@@ -1,7 +1,7 @@
 import { gettext } from "./words.js";
 
-/** POST to this site, with the token that the page carries, and return the JSON; throws an Error whose message can be shown, with what else the
-    server said of it: `fields`, what is wrong with each. */
+/** POST to this site, with the token that the page carries, and return the JSON; throws an Error whose message can be shown,
+    with what else the server said of it: `fields`, what is wrong with each. */
 export async function post(url, fields = {}, unreachable = gettext("The server can't be reached. Try again.")) {
   const token = document.querySelector("[name=csrfmiddlewaretoken]").value;
   let response;

@@ -7,6 +7,7 @@ import { fill, gettext, ngettext } from "./words.js";
 
 const PAUSE_MS = 200; // without a key, before the server is asked
 const LEAST = 2; // characters
+const ENOUGH = 50; // hits that are shown before one is asked whether to go on
 const $ = (id) => document.getElementById(id);
 const [dialog, term, said, hits, more] = ["search", "search-term", "search-said", "search-hits", "search-more"].map($);
 let timer = 0;
@@ -27,6 +28,7 @@ function row({ chat, title, text, url, role }) {
   return el("li", {}, el("a", { href: url }, el("span", { className: "hit-chat" }, ...line), ...snippet));
 }
 
+/** Show what holds the term, from `after` on: the server is asked until there is enough to look at, or no more. */
 async function search(after = "") {
   asking.abort();
   asking = new AbortController();
@@ -34,18 +36,19 @@ async function search(after = "") {
   const wanted = term.value.trim();
   if (!after) hits.replaceChildren();
   more.hidden = true;
-  if (wanted.length < LEAST) {
-    said.textContent = wanted ? gettext("Type two characters or more.") : "";
-    return;
-  }
+  said.textContent = wanted.length < LEAST ? (wanted ? gettext("Type two characters or more.") : "") : gettext("Searching…");
+  if (wanted.length < LEAST) return;
+  const enough = hits.childElementCount + ENOUGH;
   try {
-    const found = await get(`/chats/search?${new URLSearchParams({ q: wanted, after })}`, { signal });
-    hits.append(...found.hits.map(row));
-    more.hidden = !found.more;
-    more.dataset.after = found.more;
+    do {
+      const found = await get(`/chats/search?${new URLSearchParams({ q: wanted, after })}`, { signal });
+      hits.append(...found.hits.map(row));
+      after = found.more;
+    } while (after && hits.childElementCount < enough);
+    more.hidden = !after;
+    more.dataset.after = after;
     const n = hits.childElementCount;
-    said.textContent = n ? fill(ngettext("%(n)s hit", "%(n)s hits", n), { n }) : found.more ? gettext("Nothing in your newer chats.") : gettext("Nothing found.");
-    return found.hits.length;
+    said.textContent = n ? fill(ngettext("%(n)s hit", "%(n)s hits", n), { n }) : gettext("Nothing found.");
   } catch (problem) {
     if (!signal.aborted) said.textContent = problem.message;
   }

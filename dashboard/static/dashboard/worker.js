@@ -4,6 +4,7 @@ import { button, mayAct, more, priorityName } from "./actions.js";
 import { el, fill, table } from "./element.js";
 import { wish } from "./headline.js";
 import { chatOf, nameOf, stateWord } from "./names.js";
+import { percent } from "./percent.js";
 import { bytes, duration } from "./time.js";
 import { fill as put, gettext } from "./words.js";
 
@@ -12,7 +13,6 @@ const number = new Intl.NumberFormat();
 
 const swatch = (slot) => el("span", { className: "swatch", data: slot === "other" ? { slot } : slot < 0 ? {} : { slot: slot % COLOURS } });
 const where = (slot) => el("span", {}, swatch(slot), slot < 0 ? "–" : String(slot));
-const share = (cells, pool) => (pool.cells ? `${Math.round((100 * cells) / pool.cells)} %` : "–");
 
 /** What a slot's chat is doing; a prompt with how far it is. */
 function doing(slot) {
@@ -20,7 +20,7 @@ function doing(slot) {
   const shown = el("span", { className: "state-word" }, stateWord(state));
   if (slot.state !== "prefill" || !slot.n_prompt_tokens) return shown;
   const bar = el("progress", { max: slot.n_prompt_tokens, value: slot.n_prompt_processed, aria: { label: gettext("of the prompt") } });
-  return el("span", { className: "reading" }, shown, bar, ` ${Math.floor((100 * slot.n_prompt_processed) / slot.n_prompt_tokens)} %`);
+  return el("span", { className: "reading" }, shown, bar, ` ${percent(slot.n_prompt_processed, slot.n_prompt_tokens)}`);
 }
 
 /** Whose it is, with its priority where that is not the usual one. */
@@ -35,6 +35,14 @@ function owner(one) {
 const kept = (one) => (one.method === "swap"
   ? put(gettext("swap, %(size)s"), { size: bytes(one.bytes) })
   : put(gettext("recompute, %(n)s tokens"), { n: number.format(one.tokens) }));
+
+/** What of the chats is in host RAM; "" when nothing is. */
+function inRam({ preempt_ram_bytes: parked, preempt_ram_kept_bytes: kept }) {
+  const said = [];
+  if (parked) said.push(put(gettext("Host RAM: %(size)s of parked chats."), { size: bytes(parked) }));
+  if (kept) said.push(put(gettext("Host RAM: %(size)s kept of earlier parks, so that the next copies less."), { size: bytes(kept) }));
+  return said.join(" ");
+}
 
 /** Whose turn is next, and what it waits for. */
 function nextOf(head) {
@@ -63,9 +71,10 @@ export class Worker {
     this.state = el("span", { className: "state-word", hidden: true });
     this.acts = el("div", { className: "panel-acts" });
     this.used = el("span");
-    this.free = el("span");
+    this.full = el("span");
     this.bar = el("div", { className: "pool-bar", aria: { role: "img" } });
     this.legend = el("ul", { className: "legend" });
+    this.ram = el("p", { className: "ram" });
     this.slots = table(gettext("Slots"), [[gettext("Slot")], [gettext("State")], [gettext("Chat"), "owner"], [gettext("Cells"), "number"], [gettext("Of pool"), "number minor"], [gettext("Tokens/s"), "number minor"], [gettext("Parks"), "number minor"], ["", "action"]]);
     this.parked = table(gettext("Parked, in order of return"), [[gettext("Chat"), "owner"], [gettext("Kept by"), "minor"], [gettext("Cells"), "number minor"], [gettext("Waiting"), "number"], ["", "action"]]);
     this.held = table(gettext("Held by an operator"), [[gettext("Chat"), "owner"], [gettext("Kept by"), "minor"], [gettext("Cells"), "number minor"], [gettext("Held for"), "number"], ["", "action"]]);
@@ -78,7 +87,7 @@ export class Worker {
     this.element = el(
       "section", { className: "panel" },
       el("div", { className: "panel-head" }, this.name, this.state, this.about, this.acts),
-      el("div", { className: "pool" }, el("div", { className: "pool-line" }, this.used, this.free), this.bar, this.legend),
+      el("div", { className: "pool" }, el("div", { className: "pool-line" }, this.used, this.full), this.bar, this.legend, this.ram),
       part("slots", gettext("Slots"), this.slots.element).element,
       this.heldPart,
       el("div", { className: "columns" }, part("parked", gettext("Parked, in order of return"), this.next, this.parked.element, this.notParked).element, this.queuePart.element),
@@ -95,12 +104,14 @@ export class Worker {
     this.state.hidden = state === "ready";
     this.about.textContent = put(gettext("worker %(worker)s · %(device)s · context %(context)s · %(n)s slots"), { worker, device, context: number.format(n_ctx_seq), n: slots.length });
     this.used.textContent = put(gettext("Pool: %(used)s of %(all)s cells"), { used: number.format(pool.used), all: number.format(pool.cells) });
-    this.free.textContent = put(gettext("%(share)s full"), { share: share(pool.used, pool) });
+    this.full.textContent = put(gettext("%(share)s full"), { share: percent(pool.used, pool.cells) });
+    this.ram.textContent = inRam(snapshot.counters);
+    this.ram.hidden = !this.ram.textContent;
     this.paintPool(pool, slots);
     this.paintActs(state, worker, others);
     fill(this.slots, slots.map((slot) => ({
       state: slot.state,
-      cells: [where(slot.id), doing(slot), owner(slot), number.format(slot.cells), slot.cells ? share(slot.cells, pool) : "–",
+      cells: [where(slot.id), doing(slot), owner(slot), number.format(slot.cells), slot.cells ? percent(slot.cells, pool.cells) : "–",
         slot.state === "decode" ? slot.tokens_per_second.toFixed(1) : "–", slot.generation ? slot.parks : "–",
         ["idle", "parked"].includes(slot.state) ? "" : this.acting(slot, ["decode", "prefill"].includes(slot.state) ? "park" : "")],
     })));
@@ -110,7 +121,7 @@ export class Worker {
   paintPool(pool, slots) {
     const parts = slots.map((slot) => [slot.id, slot.cells, nameOf(slot)]);
     const held = slots.reduce((sum, slot) => sum + slot.cells, 0);
-    parts.push(["other", Math.max(0, pool.used - held), gettext("kept parts")]);
+    parts.push(["other", Math.max(0, pool.used - held), gettext("cached prefixes")]);
     const scale = Math.max(pool.cells, held, 1); // a shared cell counts for each of its holders
     while (this.bar.children.length < parts.length) this.bar.append(el("span"));
     while (this.bar.children.length > parts.length) this.bar.lastChild.remove();
@@ -121,7 +132,7 @@ export class Worker {
     });
     const words = slots.filter((slot) => slot.cells).map((slot) => (slot.owner ? put(gettext("slot %(id)s holds %(cells)s for %(owner)s"), slot) : put(gettext("slot %(id)s holds %(cells)s"), slot)));
     this.bar.setAttribute("aria-label", put(gettext("%(used)s of %(cells)s cells in use"), pool) + (words.length ? `: ${words.join(", ")}` : ""));
-    const items = parts.filter(([, cells]) => cells).map(([slot, cells, whose]) => el("li", {}, swatch(slot), `${whose} ${share(cells, pool)}`));
+    const items = parts.filter(([, cells]) => cells).map(([slot, cells, whose]) => el("li", {}, swatch(slot), `${whose} ${percent(cells, pool.cells)}`));
     if (items.length !== this.legend.children.length || items.some((item, i) => !item.isEqualNode(this.legend.children[i]))) this.legend.replaceChildren(...items);
   }
 

@@ -7,7 +7,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('inference', '0010_chat_bin'),
+        ('inference', '0008_chat_bin'),
     ]
 
     operations = [

@@ -1,0 +1,83 @@
+"""A job is considered: what is told first of each of its generations, and what is to run."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from inference.broker.lease import Lease
+from inference.engine.sequence import Sequence
+from inference.messages import Event, Failed, Finished, Job, Timings
+
+from .intake import NO_SEEDS, Intake, Refused
+
+logger = logging.getLogger(__name__)
+
+LONG_TEXT = 20_000  # characters from which tokenising leaves the asyncio thread
+
+Taken = list[tuple[Event, Sequence | None]]  # the first event of each generation of a job, and what to run
+
+CANCELLED_UNSEEN = Finished(
+    stop_type="cancelled",
+    stopping_word="",
+    text="",
+    prompt_tokens=0,
+    completion_tokens=0,
+    truncated=False,
+    slot=-1,
+    timings=Timings(),
+    parks=0,
+    parked_s=0.0,
+    ttft_s=0.0,
+)  # of a job whose client had left before it was read
+
+
+class Reception:
+    """Has jobs go through the intake one at a time, and not in the asyncio thread where that takes long."""
+
+    def __init__(self, intake: Intake, lease: Lease) -> None:
+        self._intake, self._lease = intake, lease
+        self._one_at_a_time = asyncio.Lock()
+
+    async def consider(self, job: Job) -> Taken:
+        """A job that is refused, or is no generation, has one event."""
+        async with self._one_at_a_time:
+            return await self._consider(job)
+
+    async def consider_again(self, job: Job, seeds: Mapping[str, int]) -> Taken:
+        """The same for what was accepted once, with these seeds, or may have ended a worker before it was."""
+        async with self._one_at_a_time:
+            if seeds:
+                return await self._consider(job, seeds)
+            await self._lease.suspect(job.id)
+            taken = await self._consider(job)
+            await self._lease.suspect("")
+            return taken
+
+    async def _consider(self, job: Job, seeds: Mapping[str, int] = NO_SEEDS) -> Taken:
+        try:
+            # The chat template runs in another process.
+            long = _length(job.body) > LONG_TEXT or bool(job.body.get("messages"))
+            if job.kind == "generate":
+                if long:
+                    return [*await asyncio.to_thread(self._intake.generations, job, seeds)]
+                return [*self._intake.generations(job, seeds)]
+            if long:
+                return [(await asyncio.to_thread(self._intake.answer, job), None)]
+            return [(self._intake.answer(job), None)]
+        except Refused as refused:
+            return [(refused.failed, None)]
+        except Exception:
+            logger.exception("Could not take job %s", job.id)
+            return [(Failed(500, "server_error", "the worker could not read this request"), None)]
+
+
+def _length(body: Any) -> int:
+    """About how many characters and tokens there are in a job's body."""
+    if isinstance(body, str):
+        return len(body)
+    if isinstance(body, dict):
+        return sum(map(_length, body.values()))
+    return sum(map(_length, body)) if isinstance(body, list) else 1

@@ -1,0 +1,144 @@
+"""What operators who watch cost: two endless chats, with nobody at a monitor and with twenty, by turns.
+
+The decode rate and the worker's CPU a step are ratios of watched over unwatched.
+"""
+
+from __future__ import annotations
+
+import http.cookiejar
+import json
+import re
+import socket
+import statistics
+import tempfile
+import threading
+import time
+import urllib.parse
+import urllib.request
+from contextlib import ExitStack
+from pathlib import Path
+from typing import NamedTuple
+
+from inference.broker.keys import snapshot
+from tests.e2e.stack import PASSWORD, Stack
+
+MONITORS = 20
+SECONDS = 15.0  # of each measurement
+SETTLE_S = 3.0
+TICK_S = 0.01  # of the CPU times in /proc
+
+
+class Figures(NamedTuple):
+    tokens: float  # a second
+    step: float  # ms of the worker's CPU
+    web: float  # of a core
+
+
+def report(model_path: str, n_threads: int, rounds: int) -> None:
+    """Print the ratios' medians and ranges, and what the web process takes."""
+    with tempfile.TemporaryDirectory(prefix="bench-") as folder:
+        stack = Stack(
+            Path(folder), **{"model": model_path, "ctx-size": 1024, "parallel": 4, "threads": n_threads}
+        )
+        stack.flags.append("--context-shift")
+        stack.start()
+        try:
+            _report(stack, rounds)
+        finally:
+            stack.stop()
+
+
+def _report(stack: Stack, rounds: int) -> None:
+    cookie = _sign_in(stack)
+    with stack.complete("Once upon a time", -1) as one, stack.complete("There was a king", -1) as other:
+        for stream in (one, other):
+            stream.wait_until_it_writes()
+        without, watched = [], []
+        for i in range(rounds):
+            for n in (0, MONITORS) if i % 2 else (MONITORS, 0):  # each first as often as the other
+                (watched if n else without).append(_measure(stack, cookie, n))
+        stack.cancel_all()
+    for name, at in (("tokens/s", 0), ("worker's CPU a step", 1)):
+        ratios = [a[at] / b[at] for a, b in zip(watched, without, strict=True)]
+        _show(f"{name}, {MONITORS} monitors / none", ratios)
+    _show("web, of a core, no monitor", [figures.web for figures in without])
+    _show(f"web, of a core, {MONITORS} monitors", [figures.web for figures in watched])
+
+
+def _sign_in(stack: Stack) -> str:
+    jar = http.cookiejar.CookieJar()
+    opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(jar))
+    address = stack.url + "/accounts/login/"
+    page = opener.open(address).read().decode()
+    token = re.search(r'name="csrfmiddlewaretoken" value="([^"]+)"', page)
+    assert token
+    form = {"username": "ada", "password": PASSWORD, "csrfmiddlewaretoken": token[1]}
+    opener.open(urllib.request.Request(address, urllib.parse.urlencode(form).encode(), {"Referer": address}))
+    return "; ".join(f"{c.name}={c.value}" for c in jar)
+
+
+def _watch(stack: Stack, cookie: str) -> socket.socket:
+    """A monitor that asks for the last five minutes and reads what comes."""
+    client = socket.create_connection(("127.0.0.1", stack.port))
+    lines = [
+        "GET /ws/monitor/ HTTP/1.1",
+        f"Host: 127.0.0.1:{stack.port}",
+        f"Origin: {stack.url}",
+        "Upgrade: websocket",
+        "Connection: Upgrade",
+        "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
+        "Sec-WebSocket-Version: 13",
+        f"Cookie: {cookie}",
+    ]
+    client.sendall("\r\n".join(lines).encode() + b"\r\n\r\n")
+    head = client.recv(4096)
+    assert b" 101 " in head, head
+    text = json.dumps({"span": "5m"}).encode()
+    client.sendall(bytes([0x81, 0x80 | len(text)]) + bytes(4) + text)  # masked with zeros
+    threading.Thread(target=_read, args=(client,), daemon=True).start()
+    return client
+
+
+def _read(client: socket.socket) -> None:
+    try:
+        while client.recv(1 << 16):
+            pass
+    except OSError:
+        pass  # closed here
+
+
+def _measure(stack: Stack, cookie: str, n: int) -> Figures:
+    with ExitStack() as opened:
+        for _ in range(n):
+            opened.enter_context(_watch(stack, cookie))
+        time.sleep(SETTLE_S)
+        cpu, counters, began = _cpu(stack), _counters(stack), time.monotonic()
+        time.sleep(SECONDS)
+        seconds = time.monotonic() - began
+        later, counted = _cpu(stack), _counters(stack)
+    tokens, steps = (counted[name] - counters[name] for name in ("tokens_predicted_total", "n_decode_total"))
+    worker, web = (later[name] - cpu[name] for name in ("worker", "web"))
+    return Figures(tokens / seconds, 1e3 * worker / steps, web / seconds)
+
+
+def _cpu(stack: Stack) -> dict[str, float]:
+    """Seconds that each of its processes has computed."""
+    found = {}
+    pid = stack.process.pid
+    for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
+        command = Path(f"/proc/{child}/cmdline").read_text().split("\0")
+        times = Path(f"/proc/{child}/stat").read_text().rsplit(")", 1)[1].split()
+        name = next((name for name in ("worker", "web") if name in command), "other")
+        found[name] = (int(times[11]) + int(times[12])) * TICK_S
+    return found
+
+
+def _counters(stack: Stack) -> dict[str, float]:
+    with stack.redis() as client:
+        [key] = client.scan_iter(snapshot("*"))
+        found: dict[str, float] = json.loads(client.get(key) or "{}")["counters"]
+        return found
+
+
+def _show(name: str, values: list[float]) -> None:
+    print(f"{name:54s} {statistics.median(values):.3f} ({min(values):.3f}..{max(values):.3f})", flush=True)

@@ -69,12 +69,12 @@ def test_what_is_done_on_one_device_is_seen_on_the_other_without_a_reload(sign_i
     expect(phone.locator(".message--assistant")).to_have_count(2)
     wait_for_words(phone, 0)
 
-    laptop.evaluate(POST, ["rename", {"title": "Numbers"}])
+    laptop.evaluate(POST, ["title", {"title": "Numbers"}])
     for page in (laptop, phone):
         expect(page.locator("h1")).to_have_text("Numbers")
         expect(page).to_have_title(re.compile("Numbers · Berth"))
         expect(in_list(page, chat)).to_contain_text("Numbers")
-        expect(in_list(page, chat).get_by_role("link")).not_to_have_attribute("target", "_blank")
+        expect(in_list(page, chat).locator("a")).not_to_have_attribute("target", "_blank")
     laptop.evaluate(POST, ["delete", {}])
     deleted = phone.get_by_text("This chat has been deleted.")
     expect(deleted).to_be_visible()

@@ -69,7 +69,7 @@ def test_what_is_done_on_one_device_is_seen_on_the_other_without_a_reload(sign_i
     expect(phone.locator(".message--assistant")).to_have_count(2)
     wait_for_words(phone, 0)
 
-    laptop.evaluate(POST, ["rename", {"title": "Numbers"}])
+    laptop.evaluate(POST, ["title", {"title": "Numbers"}])
     for page in (laptop, phone):
         expect(page.locator("h1")).to_have_text("Numbers")
         expect(page).to_have_title(re.compile("Numbers · Berth"))

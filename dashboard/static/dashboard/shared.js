@@ -3,5 +3,6 @@
 import { copyCode } from "./clipboard.js";
 import { drawAll } from "./painter.js";
 
-drawAll(document);
-copyCode(document);
+const messages = document.getElementById("messages");
+drawAll(messages);
+copyCode(messages);

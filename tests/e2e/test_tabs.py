@@ -25,7 +25,7 @@ POST = """async ([path, fields]) => {
 def number(page: Page) -> str:
     """Of the chat that it shows."""
     expect(page).to_have_url(re.compile(r"/chats/\d+/$"))
-    return page.url.split("/")[-2]
+    return str(page.url.split("/")[-2])
 
 
 def in_list(page: Page, chat: str):

@@ -299,10 +299,10 @@ def test_the_lanes_of_a_worker_that_died_end_there(feed: Feed):
     ]
     lanes = {"w0": [[now - 80, 1, "decode", "cy", "c"]], "w1": again, "w2": []}
     feed.send(past=a_past(now, [], lanes=lanes, seen={"w0": now - 30, "w1": now, "w2": now - 30}))
-    for n, words in ((0, "ada writing from [^;]+ for 40 s"), (3, "bob writing from [^;]+ for 30 s")):
+    for n, words in ((0, "ada: writing from [^;]+ for 40 s"), (3, "bob: writing from [^;]+ for 30 s")):
         lane = feed.page.get_by_role("img", name=re.compile(f"^Slot {n} in the last 5 minutes: {words}$"))
         expect(lane).to_be_visible()
-    gone = feed.page.get_by_role("img", name=re.compile("^Slot 1 .*: cy writing from [^;]+ for 50 s$"))
+    gone = feed.page.get_by_role("img", name=re.compile("^Slot 1 .*: cy: writing from [^;]+ for 50 s$"))
     expect(gone).to_be_visible()
     expect(feed.page.locator(".lanes-of h4")).to_have_text(["Worker w0", "Worker w1"])
 

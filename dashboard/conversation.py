@@ -7,6 +7,7 @@ import time
 import uuid
 from collections.abc import Callable
 from dataclasses import asdict
+from datetime import timedelta
 from typing import Any
 
 from django.conf import settings
@@ -24,7 +25,8 @@ from inference.models import Chat, Generation, Message, Share, UserLimits
 
 API = "chat"  # how generations of these pages are named among those of the API
 UNREACHABLE = "the model can't be reached"
-LOST = "it was lost before a worker had it"
+LOST = "it was lost when Redis was restarted"
+YOUNG = timedelta(seconds=20)  # so old, what asks for it is in Redis or will never be
 CONTEXT_SIZE = "context size"  # a part of what a worker says of a prompt that is too long
 
 
@@ -142,7 +144,7 @@ def _ask(chat: Chat, user: User, lay: Callable[[], list[Message]]) -> list[Messa
                 user=user,
                 message=answer,
                 goes_on_from=len(answer.content),
-                max_tokens=None if max_tokens == -1 else max_tokens,
+                max_tokens=max_tokens,
                 stream=True,
                 priority=priority,
             )
@@ -151,26 +153,34 @@ def _ask(chat: Chat, user: User, lay: Callable[[], list[Message]]) -> list[Messa
         with contextlib.suppress(*AWAY):
             admission.release_sync(id.hex)
         raise
+    try:
+        jobs.submit_sync(job(generation), {})
+    except AWAY:
+        fail(generation, UNREACHABLE)
+    return messages
+
+
+def job(generation: Generation) -> Job:
+    """What asks for an answer, made of rows alone: the path up to its message, and its chat's settings."""
+    assert generation.message is not None
+    assert generation.user is not None
+    answer, chat = generation.message, generation.message.chat
+    chat.leaf = answer  # in memory: elsewhere another version may be read
     request = GenerationRequest(
         messages=tuple(history(chat)),
         sampling=_sampling(chat, answer),
-        max_tokens=max_tokens,
+        max_tokens=generation.max_tokens or -1,
         stream=True,
-        priority=priority,
+        priority=generation.priority,
     )
-    job = Job(
+    return Job(
         generation.id.hex,
         "generate",
         request.to_dict(),
         "",
-        owner=user.get_username(),
+        owner=generation.user.get_username(),
         submitted_at=time.time(),
     )
-    try:
-        jobs.submit_sync(job, {})
-    except AWAY:
-        fail(generation, UNREACHABLE)
-    return messages
 
 
 def show(chat: Chat, message: Message) -> None:
@@ -219,18 +229,17 @@ def _admit(id: str, user: User) -> None:
 
 
 def longest(asked: int | None = None) -> int:
-    """Tokens of an answer for which so many were asked, at most; -1: up to the context."""
-    bounds = [n for n in (settings.BERTH.n_predict, settings.BERTH.longest, asked or -1) if n != -1]
-    return min(bounds, default=-1)
+    """Tokens of an answer for which so many were asked, at most, where the context has room for so many."""
+    return min(n for n in (settings.BERTH.n_predict, settings.BERTH.longest, asked or -1) if n != -1)
 
 
 def settle(generation: Generation) -> None:
-    """Write the end of a generation whose row lags behind, since a person can be faster than the recorder, or
-    which has come to an end that nobody can tell."""
+    """Write the end of a generation whose row lags behind, since a person can be faster than the recorder;
+    mend one that is lost."""
     try:
         events = log.read_sync(generation.id.hex)
-        if is_lost(generation):
-            fail(generation, LOST)
+        if timezone.now() - generation.created_at > YOUNG and is_lost(generation):
+            mend(generation)
     except AWAY:
         return
     if events and isinstance(last := events[-1][1], Finished | Failed):
@@ -245,6 +254,15 @@ def is_lost(generation: Generation) -> bool:
     id = generation.id.hex
     alive, known = occupancy.overview_sync()
     return alive and id not in known and not log.read_sync(id) and not jobs.is_waiting_sync(id)
+
+
+def mend(generation: Generation) -> bool:
+    """Ask again for one that is lost; one that had begun has failed. Whether it is asked for again. Raises
+    RedisError or OSError while Redis is away."""
+    if generation.started_at is None:
+        return jobs.submit_again_sync(job(generation), {})
+    fail(generation, LOST)
+    return False
 
 
 def is_at_limit(generation: Generation) -> bool:

@@ -80,6 +80,10 @@ def _end(generation: Generation) -> dict[str, Any]:
 
 def of_row(generation: Generation) -> bytes:
     """A generation that is over, told from its row: the whole text, then how it ended."""
-    text = generation.message.content if generation.message else ""
     kind = "failed" if generation.state == Generation.State.FAILED else "finished"
-    return encode("text", text) + encode(kind, _end(generation))
+    return text_of(generation) + encode(kind, _end(generation))
+
+
+def text_of(generation: Generation) -> bytes:
+    """The text that the database has, in place of what was told."""
+    return encode("text", generation.message.content if generation.message else "")

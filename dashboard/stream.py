@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import AsyncGenerator
 from uuid import UUID
 
@@ -12,12 +11,12 @@ from django.contrib.auth.models import User
 from django.db import DatabaseError
 
 from inference.broker import occupancy
-from inference.broker.connect import AWAY
 from inference.broker.hub import hub
 from inference.messages import TERMINAL, Preempted
 from inference.models import Chat, Generation
 
-from . import conversation, events
+from . import events
+from .lost import Vigil
 from .places import places
 from .together import Together
 
@@ -29,14 +28,6 @@ def find(pk: UUID, user: User) -> Generation | None:
     """A generation of this person's chats."""
     theirs = Generation.objects.filter(message__chat__in=Chat.objects.of(user))
     return theirs.select_related("message").filter(pk=pk).first()
-
-
-@database_sync_to_async  # type: ignore[untyped-decorator]
-def _settle(generation: Generation) -> None:
-    """Its end, if it has come to one that nobody will tell."""
-    with contextlib.suppress(*AWAY, DatabaseError):
-        if conversation.is_lost(generation):
-            conversation.fail(generation, conversation.LOST)
 
 
 async def follow(generation: Generation, user: User, after: int) -> AsyncGenerator[bytes, None]:
@@ -51,7 +42,7 @@ async def follow(generation: Generation, user: User, after: int) -> AsyncGenerat
     loop = asyncio.get_running_loop()
     async with hub().follow(generation.id.hex, after) as follower:
         yield events.RETRY
-        together = Together(follower)
+        together, vigil = Together(follower), Vigil()
         told_of_absence, is_known, has_caught_up = False, after > 0, False
         deadline = loop.time()  # the first looks are at the log alone
         while True:
@@ -61,6 +52,7 @@ async def follow(generation: Generation, user: User, after: int) -> AsyncGenerat
                 if has_caught_up:
                     deadline = loop.time() + KEEPALIVE_S
                 told_of_absence, is_known = False, True
+                vigil.heard()
                 since = await _parked_since(generation) if isinstance(event, Preempted) else None
                 if raw := events.event(generation.id.hex, seq, event, since, generation.max_tokens):
                     yield raw
@@ -80,8 +72,9 @@ async def follow(generation: Generation, user: User, after: int) -> AsyncGenerat
                 row = generation  # it is away, and tokens flow without it
             if row is None:
                 return
-            if not (row.is_over or is_known):
-                await _settle(row)
+            if not row.is_over and await vigil.look(row):
+                follower.begin_again()
+                yield events.text_of(row)
             if row.is_over:
                 yield events.of_row(row)
                 return

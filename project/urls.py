@@ -1,7 +1,7 @@
 from django.contrib import admin
 from django.contrib.auth import views as auth
 from django.urls import include, path
-from django.views.i18n import JavaScriptCatalog
+from django.views.i18n import JavaScriptCatalog, set_language
 
 from dashboard import sign_in
 from dashboard.account import reset, sign_up
@@ -16,6 +16,7 @@ urlpatterns = [
     path("accounts/reset/asked/", reset.asked, name="password_reset_done"),
     path("accounts/reset/<uidb64>/<token>/", reset.Choose.as_view(), name="password_reset_confirm"),
     path("account/", include("dashboard.account.urls")),
+    path("language/", set_language, name="set_language"),
     path("words.js", JavaScriptCatalog.as_view(packages=["dashboard"]), name="words"),
     path("", include("dashboard.urls")),
 ]

@@ -106,3 +106,9 @@ async def test_no_other_origin_may_read_it(generation, ada):
 
 async def test_it_can_only_be_read(generation, ada):
     assert (await get(generation, ada, method="POST"))["status"] == 405
+
+
+async def test_it_speaks_the_browsers_language(generation, ada):
+    await publish_a_refusal(generation)
+    reply = await get(generation, ada, (b"accept-language", b"de-AT,de;q=0.9"))
+    assert "Mehr von dieser Antwort kommt nicht" in reply["body"].decode()

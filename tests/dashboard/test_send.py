@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from inference.broker import jobs, log, occupancy
+from inference.broker import log, occupancy
 from inference.broker.connect import sync_client
 from inference.broker.keys import CONTROL, JOBS, event_log
 from inference.messages import Accepted, Finished, Job, Timings, Token, encode_event
@@ -56,7 +56,7 @@ def test_the_job_carries_the_chat_and_the_name_of_its_owner(as_ada, ada, setting
     assert job.body["messages"] == [{"role": "user", "content": "Tell me of boats"}]
     assert job.body["stream"] is True
     assert job.body["sampling"]["temperature"] == settings.BERTH.temp
-    assert job.body["max_tokens"] == settings.BERTH.n_predict
+    assert job.body["max_tokens"] == settings.BERTH.longest
 
 
 def test_a_later_message_brings_the_history(as_ada, chat):
@@ -172,21 +172,6 @@ def test_stop_of_what_no_worker_will_ever_have_ends_it(as_ada, generation):
     as_ada.post(f"/generations/{generation.pk}/stop")
     generation.refresh_from_db()
     assert generation.state == "cancelled"
-
-
-@pytest.mark.parametrize("where", ["in the queue", "at a worker", "in a log", "nowhere"])
-def test_what_was_lost_blocks_nobody(as_ada, chat, generation, where):
-    id = generation.id.hex
-    slots = [{"generation": id}] if where == "at a worker" else []
-    asyncio.run(occupancy.put({"worker": "w1", "slots": slots}))
-    if where == "in the queue":
-        jobs.submit_sync(Job(id, "generate", {}, ""))
-    if where == "in a log":
-        write_log(generation, Accepted(5, 1, -1))
-    reply = as_ada.post(f"/chats/{chat.pk}/messages", {"text": "And of ships?"})
-    generation.refresh_from_db()
-    lost = where == "nowhere"
-    assert (reply.status_code, generation.state) == ((201, "failed") if lost else (409, "queued"))
 
 
 def test_stop_of_what_is_over_changes_nothing(as_ada, generation):

@@ -75,7 +75,8 @@ async def test_events_that_come_later_are_told_as_they_come(generation, ada):
             found += decoded(chunk)
             if found and found[-1][1] == "accepted":
                 await publish(generation, Token(1, "Boats"), END, first=2)
-    assert [kind for _, kind, _ in found] == ["accepted", "token", "finished"]
+    told = [kind for _, kind, _ in found if kind != "now"]  # which may come before the token, or after it
+    assert told == ["accepted", "token", "finished"]
 
 
 async def test_silence_is_filled_with_comments(generation, ada):
@@ -168,12 +169,3 @@ async def test_many_readers_get_the_same(generation, ada):
     results = await asyncio.gather(*readers)
     assert results[0] == results[1] == results[2]
     assert len(results[0]) == 3
-
-
-async def test_what_no_worker_will_ever_have_fails_and_says_what_to_do(generation, ada):
-    await occupancy.put({"worker": "w1"})
-    *_, (_, kind, data) = await read(generation, ada)
-    assert kind == "failed"
-    assert "Send your message again." in json.dumps(data)
-    await sync_to_async(generation.refresh_from_db)()
-    assert generation.state == "failed"

@@ -142,13 +142,16 @@ class Stack:
 
     def kill(self, name: str) -> None:
         """End a child, the worker, web or redis, as if it had crashed."""
+        os.kill(self.child(name), signal.SIGKILL)
+
+    def child(self, name: str) -> int:
+        """The process id of the worker, web or redis."""
         children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
         for pid in children:
             with contextlib.suppress(OSError):  # it is gone by now
                 command = Path(f"/proc/{pid}/cmdline").read_text().split("\0")
                 if name in command or (name == "redis" and "valkey-server" in command[0]):
-                    os.kill(int(pid), signal.SIGKILL)
-                    return
+                    return int(pid)
         raise AssertionError(f"serve has no {name}")
 
     def complete(self, prompt: str, n_predict: int, **fields: Any) -> ApiStream:

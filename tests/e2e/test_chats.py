@@ -28,8 +28,10 @@ for name in ("ada", "grace"):
     Chat.objects.filter(user=user).delete()
     for i in range({LISTED + 3}):
         chat = Chat.objects.create(user=user, title=f"Boat {{i}}")
-        chat.add("user", f"Tell me of boat {{i}}")
-        answer = chat.add("assistant", f"**Boat {{i}}** has a halyard.")
+        question = chat.add("user", f"Tell me of boat {{i}}")
+        if i == 0:
+            chat.add("assistant", "Strike the topsail.")  # another version is read
+        answer = chat.add("assistant", f"**Boat {{i}}** has a halyard.", after=question)
         Generation.objects.create(message=answer, user=user, state="finished")
     for i in range(20):
         chat.add("user", f"And then? {{i}}")
@@ -143,6 +145,12 @@ def test_a_search_leads_to_the_message(sign_in: SignIn, newest: int):
     expect(page.locator("#search")).to_be_hidden()
     expect(found).to_be_in_viewport()
     expect(found).to_be_focused()
+    page.keyboard.press("Control+k")
+    page.keyboard.type("topsail")
+    page.keyboard.press("Enter")  # at once: it waits for the hits
+    expect(head(page)).to_have_text("Boat 0")
+    expect(page.locator(".message--assistant").last).to_have_text(re.compile("Strike the topsail."))
+    expect(page.locator(".message--assistant").last).to_be_focused()
     page.keyboard.press("Control+k")
     page.keyboard.type("no boat is called so")
     expect(page.locator("#search-said")).to_have_text("Nothing found.")

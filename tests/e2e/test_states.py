@@ -22,6 +22,7 @@ from inference.messages import (
     Token,
 )
 
+from .axe import assert_accessible
 from .stack import Stack
 from .tale import STOPPED, PlayedFeed, Tale
 
@@ -100,6 +101,7 @@ def test_each_state_has_its_words_its_sign_and_is_said_once(page: Page, tale: Ta
     expect(bar).to_have_js_property("max", 400)
     reader.place("reading", done=300, total=400)
     expect(bar).to_have_js_property("value", 300)
+    assert_accessible(page)
 
     tale.tell(Token(1, "Boats "))
     reader.sees("Writing", badge="writing")
@@ -115,6 +117,7 @@ def test_each_state_has_its_words_its_sign_and_is_said_once(page: Page, tale: Ta
     reader.place("paused", turn=1, needs=60, **why)
     words = "next to go on, waits for room for about 60 tokens"
     reader.sees("Paused while another chat finishes", words, **paused)
+    assert_accessible(page)
     reader.place("resuming")
     reader.sees("Paused while another chat finishes", "about to go on", **paused)
 

@@ -25,7 +25,7 @@ POST = """async ([path, fields]) => {
 def number(page: Page) -> str:
     """Of the chat that it shows."""
     expect(page).to_have_url(re.compile(r"/chats/\d+/$"))
-    return page.url.split("/")[-2]
+    return str(page.url.split("/")[-2])
 
 
 def in_list(page: Page, chat: str):
@@ -74,7 +74,7 @@ def test_what_is_done_on_one_device_is_seen_on_the_other_without_a_reload(sign_i
         expect(page.locator("h1")).to_have_text("Numbers")
         expect(page).to_have_title(re.compile("Numbers · Berth"))
         expect(in_list(page, chat)).to_contain_text("Numbers")
-        expect(in_list(page, chat).get_by_role("link")).not_to_have_attribute("target", "_blank")
+        expect(in_list(page, chat).locator("a")).not_to_have_attribute("target", "_blank")
     laptop.evaluate(POST, ["delete", {}])
     deleted = phone.get_by_text("This chat has been deleted.")
     expect(deleted).to_be_visible()

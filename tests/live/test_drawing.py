@@ -160,7 +160,8 @@ READ = """let most = 0, calls = 0;
 
 
 def test_a_long_answer_is_read_in_small_parts(page: Page, stack: Stack) -> None:
-    for name, text in SHAPES.items():
+    for name, whole in SHAPES.items():
+        text = whole[:15_000]
         figures = draw(page, text, READ)
         assert figures["most"] <= 5_000, name
         assert figures["all"] <= 8 * len(text), name

@@ -39,6 +39,7 @@ WRITES = (
     "logout",
     "login",
     "sign_up",
+    "set_language",
     "password_reset",
     "password_reset_confirm",
     "account_keys",

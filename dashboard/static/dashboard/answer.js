@@ -90,7 +90,7 @@ export class Answer {
         return this.become("paused", line("paused", "hand"), this.state.since);
       case "resumed":
         this.become("resumed", resumed(data.waited));
-        this.going = setTimeout(() => this.become(this.text ? "writing" : "reading"), BRIEFLY);
+        if (this.state.name === "resumed") this.going = setTimeout(() => this.become(this.text ? "writing" : "reading"), BRIEFLY);
         return;
       case "finished":
       case "failed":
@@ -117,8 +117,8 @@ export class Answer {
   show() {
     const { name, words, since } = this.state;
     this.line.begin(name, words, since);
-    this.hear(latest());
     this.tell(name);
+    this.hear(latest()); // which may know more
   }
 
   /** The rest of the page shows it too. */

@@ -13,9 +13,14 @@ export function jump() {
   if (!message) return showVersion(pk);
   message.tabIndex = -1;
   message.classList.add("message--found");
-  message.addEventListener("blur", () => message.classList.remove("message--found"), { once: true });
   message.focus({ preventScroll: true });
-  message.scrollIntoView({ block: "center" });
+  const stay = new ResizeObserver(() => message.scrollIntoView({ block: "center" }));
+  stay.observe(message.parentElement); // the texts around it are drawn little by little
+  for (const kind of ["wheel", "touchmove", "pointerdown", "keydown"]) addEventListener(kind, () => stay.disconnect(), { once: true, passive: true });
+  message.addEventListener("blur", () => {
+    stay.disconnect();
+    message.classList.remove("message--found");
+  }, { once: true });
 }
 
 /** It is in another version of the chat than the one that is read. */

@@ -30,10 +30,14 @@ export class Painter {
   }
 }
 
-/** Draw what was written long ago, the last first. */
+const taken = new WeakSet(); // by drawAll
+
+/** Draw what was written long ago, the last first. What was drawn or waits for it is left as it is. */
 export function drawAll(root, painted) {
   const all = [...root.querySelectorAll(".message--assistant:not([data-events]) .text:not(.markdown)")];
   for (const element of all.reverse()) {
+    if (taken.has(element)) continue;
+    taken.add(element);
     let painter = null;
     soon((until) => {
       if (!painter) {

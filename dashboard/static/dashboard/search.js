@@ -11,6 +11,7 @@ const ENOUGH = 50; // hits that are shown before one is asked whether to go on
 const $ = (id) => document.getElementById(id);
 const [dialog, term, said, hits, more] = ["search", "search-term", "search-said", "search-hits", "search-more"].map($);
 let timer = 0;
+let pending = Promise.resolve();
 let asking = new AbortController();
 
 export function openSearch() {
@@ -54,10 +55,19 @@ async function search(after = "") {
   }
 }
 
+/** Ask for what was typed, unless that is done; resolves when its hits are there. */
+function catchUp() {
+  if (timer) pending = search();
+  clearTimeout(timer);
+  timer = 0;
+  return pending;
+}
+
 term.addEventListener("input", () => {
   clearTimeout(timer);
   asking.abort(); // what comes for another term is not shown
-  timer = setTimeout(search, PAUSE_MS);
+  said.textContent = "";
+  timer = setTimeout(catchUp, PAUSE_MS);
 });
 
 more.addEventListener("click", async () => {
@@ -69,7 +79,7 @@ more.addEventListener("click", async () => {
 dialog.addEventListener("keydown", (event) => {
   const links = [...hits.querySelectorAll("a")];
   const at = links.indexOf(document.activeElement);
-  if (event.key === "Enter" && event.target === term) links[0]?.click();
+  if (event.key === "Enter" && event.target === term) catchUp().then(() => hits.querySelector("a")?.click());
   else if (event.key === "ArrowDown") links[at + 1]?.focus();
   else if (event.key === "ArrowUp") (links[at - 1] ?? term).focus();
   else return;

@@ -49,7 +49,7 @@ function say(words) {
   said.textContent = words;
 }
 
-/** Whether it is on the clipboard; in any case it is selected. */
+/** Whether it is on the clipboard; in any case it is selected. Outside the dialog nothing could be. */
 async function copied(field) {
   field.focus();
   field.select();

@@ -1,8 +1,8 @@
 /** A chat that somebody shares: its answers as Markdown. */
 
-import { Markdown } from "./markdown.js";
+import { copyCode } from "./clipboard.js";
+import { drawAll } from "./painter.js";
 
-for (const element of document.querySelectorAll(".message--assistant .text")) {
-  const written = element.textContent;
-  new Markdown(element).show(written);
-}
+const messages = document.getElementById("messages");
+drawAll(messages);
+copyCode(messages);

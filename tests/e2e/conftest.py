@@ -47,6 +47,7 @@ def endless_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     flags: dict[str, Any] = {"ctx-size": 512, "parallel": 2, "temp": 0, "threads": 1}
     stack = Stack(folder, model=str(folder / "words.gguf"), **flags)
     stack.flags.append("--context-shift")
+    stack.env["DJANGO_SETTINGS_MODULE"] = "tests.e2e.paced"
     stack.start()
     yield stack
     stack.stop()
@@ -56,7 +57,7 @@ def endless_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
 def endless(endless_stack: Stack) -> Iterator[Stack]:
     """A stack where nobody runs, and chats go on until they are stopped: their context is shifted.
 
-    Its model says one random word after the other, so that whoever waits for some does not wait for long.
+    Its model says one random word after the other, at the pace of a real one but with little of its work.
     """
     wait_until_idle(endless_stack)
     yield endless_stack

@@ -99,8 +99,9 @@ class _Wire:
         """The reply to one command. Raises RedisError or OSError, after which the connection is a new one
         unless it was an answer."""
         async with self._turn, asyncio.timeout(SOCKET_TIMEOUT):
-            reader = getattr(self.connection, "_reader", None)
-            if reader is not None and reader.at_eof():  # Redis ended since, and may be back
+            reader: asyncio.StreamReader | None = getattr(self.connection, "_reader", None)
+            # Redis has ended since, with or without a goodbye, and may be back.
+            if reader is not None and (reader.at_eof() or reader.exception() is not None):
                 await self.connection.disconnect()
             await self.connection.send_command(*command)
             return await self.connection.read_response()

@@ -12,7 +12,7 @@ from tests.engine import tiny
 from .api import KNIGHT, Reply, body, wait_until_idle
 from .stack import ROOT, Stack, launch_chromium, signed_in
 
-expect.set_options(timeout=120_000)  # a busy machine is no failure
+expect.set_options(timeout=40_000)  # a busy machine is no failure
 
 
 @pytest.fixture(scope="package")

@@ -169,6 +169,7 @@ def test_drafts_stay_with_their_chat_and_their_person(sign_in: SignIn, newest: i
     expect(text).to_have_value("For this one")
     page.keyboard.press("Control+Shift+o")
     expect(text).to_have_value("For a new chat")
+    page.get_by_role("button", name="Account of grace").click()
     page.get_by_role("button", name="Sign out").click()
     page.get_by_label("Name").wait_for()
     assert page.evaluate("Object.keys(localStorage).filter((key) => key.startsWith('berth:draft:'))") == []

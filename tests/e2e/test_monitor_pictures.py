@@ -285,7 +285,7 @@ def test_a_lane_tells_who_was_in_the_slot_was_parked_and_came_back(feed: Feed):
     second = feed.page.get_by_role("img", name=re.compile("^Slot 1 in the last 5 minutes: bob: writing"))
     expect(second.locator("span")).to_have_count(1)
     feed.send(past={"span": "5m", "whole": False, "lanes": {"w1": [[now, 0, "idle", None, None]]}})
-    expect(first).to_have_accessible_name(re.compile(r"ada writing from [^;]+ for (9|10) s$"))
+    expect(first).to_have_accessible_name(re.compile(r"ada: writing from [^;]+ for (9|10) s$"))
 
 
 def test_the_lanes_of_a_worker_that_died_end_there(feed: Feed):

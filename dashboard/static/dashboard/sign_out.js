@@ -1,5 +1,6 @@
 /** Whoever uses this browser next finds no drafts. */
 
-document.querySelector("form.account")?.addEventListener("submit", () => {
+addEventListener("submit", ({ target }) => {
+  if (new URL(target.action).pathname !== "/accounts/logout/") return;
   for (const key of Object.keys(localStorage)) if (key.startsWith("berth:draft:")) localStorage.removeItem(key);
 });

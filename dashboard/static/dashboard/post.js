@@ -11,6 +11,7 @@ export async function post(url, fields = {}, unreachable = gettext("The server c
   } catch {
     throw new Error(unreachable);
   }
+  if (response.ok) document.dispatchEvent(new CustomEvent("page:written")); // what was read before may not show it
   const isJson = response.headers.get("Content-Type")?.includes("json");
   if (response.ok && isJson) return response.json();
   if (isJson) {

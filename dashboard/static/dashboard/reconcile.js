@@ -63,7 +63,7 @@ export function reconcile(parent, wanted, isKept = () => false) {
     if (stay === at) {
       at = at.nextElementSibling;
     } else {
-      parent.insertBefore(stay, at);
+      place(parent, stay, at);
       isTouched = true;
     }
   }
@@ -73,6 +73,14 @@ export function reconcile(parent, wanted, isKept = () => false) {
     isTouched = true;
   }
   return isTouched;
+}
+
+/** What has the focus keeps it on its way, and a field that is written in does not notice. */
+function place(parent, element, at) {
+  if (element.parentNode === parent && parent.moveBefore) return parent.moveBefore(element, at);
+  const focused = element.contains(document.activeElement) && document.activeElement;
+  parent.insertBefore(element, at);
+  if (focused) focused.focus({ preventScroll: true });
 }
 
 /** The focus goes over to what takes the place of the element that had it. */

@@ -12,6 +12,7 @@ const heading = document.querySelector(".bar h1");
 let reading = null;
 let isStale = false;
 let timer = 0;
+let writes = 0; // of this page
 const told = new Set(); // the chats that have changed
 
 learn(messages.children);
@@ -34,11 +35,14 @@ export async function refresh() {
 }
 
 async function read() {
+  const before = writes;
   const reply = await fetch(location.pathname + location.search, { headers: { Accept: "text/html" }, cache: "no-store" });
   if (reply.redirected) return signedOut();
   if (reply.status === 404) return vanished(true);
   if (!reply.ok) throw new Error(String(reply.status));
-  const page = ours(await reply.text());
+  const text = await reply.text();
+  if (writes !== before) return void (isStale = true); // it may be from before what was written meanwhile
+  const page = ours(text);
   vanished(false);
   showList(page);
   const title = page.querySelector(".bar h1").textContent;
@@ -94,5 +98,6 @@ document.addEventListener("chat:changed", ({ detail }) => {
   for (const chat of detail ?? []) told.add(String(chat));
   refresh();
 });
+document.addEventListener("page:written", () => writes++);
 document.addEventListener("feed:back", () => isStale && refresh());
 window.addEventListener("pageshow", (event) => event.persisted && refresh());

@@ -62,6 +62,9 @@ def stop(page: Page) -> None:
 
 
 def wait_for_the_end(page: Page) -> None:
+    expect(page.locator(".message[data-events]")).to_have_count(
+        0, timeout=240_000
+    )  # also before its script runs
     expect(page.get_by_role("button", name="Send")).to_be_visible(timeout=240_000)
 
 

@@ -258,9 +258,7 @@ def test_the_model_names_a_chat_after_its_first_answer(browser: Browser, tmp_pat
     try:
         with signed_in(browser, stack, "grace") as page:
             ask(page, question)
-            expect(head(page)).to_have_text(question)
-            wait_for_the_end(page)
-            written = answer(page).text_content()
+            expect(page).to_have_url(re.compile(r"/chats/\d+/$"))
 
             def title() -> str:
                 page.reload()
@@ -269,7 +267,7 @@ def test_the_model_names_a_chat_after_its_first_answer(browser: Browser, tmp_pat
             until(lambda: title() != question)
             assert re.search("knight|dragon", title())
             assert len(title()) <= 60
-            expect(page.locator(".message")).to_have_count(2)
-            assert answer(page).text_content() == written
+            expect(page.locator(".message")).to_have_count(2)  # it is no part of the chat
+            expect(answer(page)).not_to_be_empty()
     finally:
         stack.stop()

@@ -9,6 +9,7 @@ from playwright.sync_api import Page, expect
 
 from inference.messages import Token
 
+from .api import until
 from .stack import Stack
 from .tale import STOPPED, Tale
 from .test_chat import ENDLESS, answer, ask, state_line, wait_for_more_words, wait_for_words
@@ -63,7 +64,7 @@ def test_what_is_done_on_one_device_is_seen_on_the_other_without_a_reload(sign_i
 
     phone.get_by_role("button", name="Stop").click()
     expect(state_line(laptop)).to_have_text("Stopped.")
-    expect(answer(laptop)).to_have_text(answer(phone).text_content() or "")
+    until(lambda: answer(laptop).text_content() == answer(phone).text_content())  # both have drawn all
     ask(laptop, "Once more, please.")
     expect(phone.locator(".message--user .text").last).to_have_text("Once more, please.")
     expect(phone.locator(".message--assistant")).to_have_count(2)

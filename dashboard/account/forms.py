@@ -72,10 +72,6 @@ class SignUpForm(NewPassword):
 class ChangePasswordForm(Confirmed, NewPassword):
     field_order = ("password", "new_password", "again")
 
-    def user(self) -> User:
-        assert isinstance(self.request.user, User)
-        return self.request.user
-
 
 class ResetForm(Bounded):
     email = forms.EmailField(

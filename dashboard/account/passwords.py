@@ -75,8 +75,9 @@ class NewPassword(Bounded):
     )
 
     def user(self) -> User:
-        """Whose it becomes, as far as the form knows."""
-        raise NotImplementedError
+        """Whose it becomes, as far as the form knows: who is signed in, where nothing else is said."""
+        assert isinstance(self.request.user, User)
+        return self.request.user
 
     def clean(self) -> dict[str, Any] | None:
         cleaned = super().clean() or self.cleaned_data

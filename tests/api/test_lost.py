@@ -8,10 +8,11 @@ import pytest
 
 from inference import stream
 from inference.broker.connect import async_client
+from inference.broker.hub import hub
 from inference.broker.keys import JOBS
 from inference.consumers import Completion, Completions
-from inference.messages import Accepted, Started
-from tests.broker.play import show, told
+from inference.messages import Accepted, Event, Job, Started
+from tests.broker.play import show, soon, told
 
 from .play import Client, Worker, working
 
@@ -33,6 +34,14 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def ask(**fields: Any) -> Client:
     return Client("POST", "/completion", {**PLAIN, **fields}, Quick.as_asgi())
+
+
+async def is_heard(worker: Worker, job: Job, *events: Event, index: int = 0) -> None:
+    """The worker says this of a generation of the job, and whoever follows that hears it."""
+    async with hub().follow(job.generations()[index], fresh=True) as ear:
+        await worker.says_of(job, index, *events)
+        for _ in events:
+            assert await ear.next(soon())
 
 
 async def lose() -> Worker:
@@ -59,7 +68,7 @@ async def test_a_stream_whose_worker_and_data_are_lost_begins_again_unless_text_
     async with working() as worker:
         client = ask(stream=True)
         first = await worker.takes()
-        await worker.says(first, *told_before)
+        await is_heard(worker, first, *told_before)
         second = await lose()
         again = await second.takes()
         await second.says(again, Accepted(3, 2, 9), Started(1), *told("a", "b")[2:])
@@ -72,7 +81,7 @@ async def test_a_stream_whose_worker_and_data_are_lost_begins_again_unless_text_
 async def test_an_answer_in_one_piece_begins_again_also_in_the_middle():
     async with working() as worker:
         client = ask(stream=False)
-        await worker.says(await worker.takes(), *told("lost")[:3])
+        await is_heard(worker, await worker.takes(), *told("lost")[:3])
         second = await lose()
         await second.says(await second.takes(), *told("whole"))
         await client.ends()
@@ -97,8 +106,8 @@ async def test_siblings_begin_again_together(is_stream: bool):
         body = {**PLAIN, "n": 2, "stream": is_stream}
         client = Client("POST", "/v1/completions", body, QuickSiblings.as_asgi())
         first = await worker.takes()
-        await worker.says(first, Accepted(3, 1, 9))
-        await worker.says_of(first, 1, Accepted(3, 1, 9), Started(0))
+        await is_heard(worker, first, Accepted(3, 1, 9))
+        await is_heard(worker, first, Accepted(3, 1, 9), Started(0), index=1)
         second = await lose()
         again = await second.takes()
         assert again == first

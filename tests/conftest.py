@@ -70,6 +70,18 @@ os.environ["DJANGO_SETTINGS_MODULE"] = "project.settings"
 django.setup()
 
 
+# With several test processes one has all tests that start the product, so that two models never share the
+# cores, and what is started for a package is started once.
+STACKS = ("chaos", "e2e", "live", "test_serve.py")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.path.relative_to(Path(__file__).parent).parts[0] in STACKS:
+            item.add_marker(pytest.mark.xdist_group("stacks"))
+
+
 @pytest.fixture
 def redis_server():
     """The server, for a test that kills it and starts it again."""

@@ -15,12 +15,12 @@ from inference.broker import control
 from inference.broker.connect import async_client
 from inference.broker.keys import CONTROL, event_log
 from inference.models import ApiKey, OperatorAction
-from tests.broker.play import new_id, picture, show
+from tests.broker.play import picture, show
 
 from .play import Client, fetch, working
 
 PARK = "/slots/0?action=park"
-ID = new_id()
+ID = "5ebc1f5a" * 4
 DONE = {"id_slot": 0, "id": ID, "worker": "w1", "is_held": True}
 
 

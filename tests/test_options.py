@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from inference.ignored_flags import NO_VALUE, ONE_VALUE, OPTIONAL_VALUE, TWO_VALUES
+from inference.options.ignored import NO_VALUE, ONE_VALUE, OPTIONAL_VALUE, TWO_VALUES
 from inference.options import (
     CACHE_TYPES,
     DEFAULT_DATA_DIR,

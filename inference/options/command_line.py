@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         if flag.read is boolean:
             common |= {"action": "store_false" if "--no-" in flag.names else "store_true"}
         elif flag.field == "api_keys":
-            common |= {"action": "extend", "type": flag.read, "metavar": flag.metavar, "nargs": 1}
+            common |= {"action": "extend", "type": flag.read, "metavar": flag.metavar}
         else:
             common |= {"type": flag.read, "metavar": flag.metavar}
         if flag.field == "flash_attn":

@@ -37,7 +37,7 @@ class Flag(NamedTuple):
 
     @property
     def dest(self) -> str:
-        """Where argparse leaves it. Keys are given in several ways that add up, each in a place of its own."""
+        """Where argparse leaves it. Keys add up: each way to give them has a place of its own."""
         return self.names.strip("-").replace("-", "_") if self.field == "api_keys" else self.field
 
 

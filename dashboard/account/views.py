@@ -76,12 +76,8 @@ def account(request: Request) -> HttpResponse:
 @READ_OR_SEND
 def password(request: Request) -> HttpResponse:
     """Another password. Everybody else who is signed in with the old one is signed out."""
-    form = ChangePasswordForm(request, request.POST or None)
-    if request.method == "POST" and form.is_valid():
-        _store(request, form.cleaned_data["new_password"])
-        messages.success(request, _("Your password is changed, and you are signed out everywhere else."))
-        return redirect("account")
-    return answer(request, "dashboard/account_password.html", form)
+    said = _("Your password is changed, and you are signed out everywhere else.")
+    return _store(request, ChangePasswordForm, "new_password", said, "dashboard/account_password.html")
 
 
 @sensitive_post_parameters()
@@ -90,19 +86,21 @@ def password(request: Request) -> HttpResponse:
 @READ_OR_SEND
 def sign_out_elsewhere(request: Request) -> HttpResponse:
     """End all sessions but this one. They hang on what is stored of the password, so that is made anew."""
-    form = Confirmed(request, request.POST or None)
-    if request.method == "POST" and form.is_valid():
-        _store(request, form.cleaned_data["password"])
-        messages.success(request, _("You are signed out everywhere else."))
-        return redirect("account")
-    return answer(request, "dashboard/account_sessions.html", form)
+    said = _("You are signed out everywhere else.")
+    return _store(request, Confirmed, "password", said, "dashboard/account_sessions.html")
 
 
-def _store(request: Request, password: str) -> None:
+def _store(request: Request, kind: type[Confirmed], field: str, said: str, template: str) -> HttpResponse:
+    """Store the password in this field of a form once it is right. This session goes on; no other does."""
+    form = kind(request, request.POST or None)
+    if request.method != "POST" or not form.is_valid():
+        return answer(request, template, form)
     user = request.user
-    user.set_password(password)
+    user.set_password(form.cleaned_data[field])
     user.save(update_fields=["password"])
-    update_session_auth_hash(request, user)  # this session goes on, with another key
+    update_session_auth_hash(request, user)
+    messages.success(request, said)
+    return redirect("account")
 
 
 @sensitive_post_parameters()

@@ -74,10 +74,3 @@ def test_what_was_written_stays_when_it_cannot_go_on(as_ada, chat, redis_away):
     assert reply.status_code == 201
     assert "the model can&#x27;t be reached" in reply.json()["html"]
     assert read(chat) == ["One", "Boats fl"]
-
-
-def test_an_answer_that_is_as_long_as_its_chat_allows_is_cut_off_and_can_go_on(as_ada, chat):
-    add(chat, "user", "One")
-    row = {"finish_reason": "length", "completion_tokens": 20, "max_tokens": 20}
-    add(chat, "assistant", "Boats fl", **row)
-    assert "Cut off at the length limit." in as_ada.get(f"/chats/{chat.pk}/").text

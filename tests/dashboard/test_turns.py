@@ -242,3 +242,10 @@ def test_versions_of_an_answer_have_seeds_of_their_own(as_ada, chat, talk):
         post(as_ada, talk[3], "regenerate")
         assert last_job().body["sampling"]["seed"] == 7 + version
         end(chat, "Another")
+
+
+def test_an_answer_that_is_as_long_as_its_chat_allows_is_cut_off_and_can_go_on(as_ada, chat):
+    add(chat, "user", "One")
+    row = {"finish_reason": "length", "completion_tokens": 20, "max_tokens": 20}
+    add(chat, "assistant", "Boats fl", **row)
+    assert "Cut off at the length limit." in as_ada.get(f"/chats/{chat.pk}/").text

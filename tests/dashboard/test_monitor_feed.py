@@ -10,7 +10,7 @@ from django.contrib.auth.models import AnonymousUser, User
 from dashboard import live
 from dashboard.consumers import Monitor
 from inference.broker import occupancy, series
-from tests.broker.play import picture
+from tests.broker.play import count_readings, picture
 
 pytestmark = pytest.mark.django_db(transaction=True)  # Channels looks after the connection at each message
 PATIENCE = 60.0  # s
@@ -141,21 +141,13 @@ async def test_a_span_that_there_is_not_changes_nothing(words):
 
 
 async def test_monitors_of_the_same_moment_share_one_reading(monkeypatch):
-    readings = 0
-    get_all = occupancy.get_all
-
-    async def counted() -> Any:
-        nonlocal readings
-        readings += 1
-        return await get_all()
-
-    monkeypatch.setattr(occupancy, "get_all", counted)
+    readings = count_readings(monkeypatch)
     monkeypatch.setattr(live, "SHARED_S", 60.0)
     sockets = [dial(STAFF) for _ in range(20)]
     for socket in sockets:
         await socket.connect()
         assert (await socket.receive_json_from())["workers"] == []
-    assert readings == 1
+    assert len(readings) == 1
     for socket in sockets:
         await socket.disconnect()
 

@@ -120,3 +120,15 @@ def test_a_chat_has_so_many_links_at_most(as_ada, told):
 def test_a_link_takes_no_post(anybody, link):
     assert anybody.post(link).status_code == 405
     assert reverse("shared", args=["x"]) == "/s/x/"
+
+
+def test_an_answer_without_a_word_that_others_are_shown_is_written_anew_beside_it(as_ada, ada, chat):
+    chat.add("user", "What floats?")
+    empty = chat.add("assistant")
+    Generation.objects.create(message=empty, user=ada, state="failed", error="no room")
+    [made] = as_ada.post(f"/chats/{chat.pk}/shares").json()["links"]
+    assert as_ada.post(f"/messages/{empty.pk}/regenerate").status_code == 201
+    later = Generation.objects.get(state="queued").message
+    later.content = "Corks, in secret"
+    later.save()
+    assert "in secret" not in Client().get(made["url"]).text

@@ -7,8 +7,10 @@ import threading
 import pytest
 from django.db import connections
 from django.test import Client
+from django.utils import timezone
 
 from dashboard.thread import thread
+from inference import limits
 from inference.broker.connect import sync_client
 from inference.broker.keys import IN_FLIGHT, JOBS
 from inference.models import Chat, Generation, Message, UserLimits
@@ -184,6 +186,18 @@ def test_a_deleted_chat_is_not_there(as_ada, chat, talk, what):
     Chat.objects.update(deleted_at=chat.created_at)
     message = talk[2] if what == "edit" else talk[3]
     assert post(as_ada, message, what, text="x").status_code == 404
+
+
+@pytest.mark.parametrize("what", ["regenerate", "edit", "continue"])
+def test_no_answer_begins_in_a_chat_that_is_deleted_at_that_moment(as_ada, chat, monkeypatch, what):
+    question = add(chat, "user", "One")
+    answer = add(chat, "assistant", "Fir", state="cancelled")
+    row = Chat.objects.filter(pk=chat.pk)
+    monkeypatch.setattr(limits, "admit_one_sync", lambda id, user: row.update(deleted_at=timezone.now()))
+    reply = post(as_ada, question if what == "edit" else answer, what, text="Uno")
+    assert reply.status_code == 404
+    assert not Generation.objects.filter(state="queued").exists()
+    assert chat.messages.count() == 2
 
 
 def test_another_version_can_be_read_while_one_is_written(as_ada, chat, talk):

@@ -60,7 +60,7 @@ def history(chat: Chat) -> list[dict[str, str]]:
 
 
 # --- how an answer is asked for: each returns the new messages, the answer last ---------------------
-# All raise Busy and Refused, and Chat.DoesNotExist for a chat that was deleted just now, with nothing changed.
+# All raise Busy and Refused, and Chat.DoesNotExist when the chat was deleted just now, with nothing changed.
 # With Redis away the messages are kept all the same, and the answer's generation has failed.
 
 

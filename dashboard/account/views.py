@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from django.conf import settings
@@ -26,6 +27,11 @@ from .forms import ChangePasswordForm, EmailForm, KeyForm
 from .passwords import Bounded, Confirmed
 
 READ_OR_SEND = require_http_methods(["GET", "HEAD", "POST"])
+
+
+def _private(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
+    """A form that takes the password of who is signed in. No cache keeps it, no error report shows it."""
+    return sensitive_post_parameters()(login_required(never_cache(READ_OR_SEND(view))))
 
 
 def answer(request: HttpRequest, template: str, form: Bounded, **context: Any) -> HttpResponse:
@@ -70,20 +76,14 @@ def account(request: Request) -> HttpResponse:
     return overview(request)
 
 
-@sensitive_post_parameters()
-@login_required
-@never_cache
-@READ_OR_SEND
+@_private
 def password(request: Request) -> HttpResponse:
     """Another password. Everybody else who is signed in with the old one is signed out."""
     said = _("Your password is changed, and you are signed out everywhere else.")
     return _store(request, ChangePasswordForm, "new_password", said, "dashboard/account_password.html")
 
 
-@sensitive_post_parameters()
-@login_required
-@never_cache
-@READ_OR_SEND
+@_private
 def sign_out_elsewhere(request: Request) -> HttpResponse:
     """End all sessions but this one. They hang on what is stored of the password, so that is made anew."""
     said = _("You are signed out everywhere else.")
@@ -103,10 +103,7 @@ def _store(request: Request, kind: type[Confirmed], field: str, said: str, templ
     return redirect("account")
 
 
-@sensitive_post_parameters()
-@login_required
-@never_cache
-@READ_OR_SEND
+@_private
 def email(request: Request) -> HttpResponse:
     """Another e-mail address, or none. It takes the password: a link for another one goes there."""
     form = EmailForm(request, request.POST or None, initial={"email": request.user.email})
@@ -126,10 +123,7 @@ def _is_last_superuser(user: User) -> bool:
     return user.is_superuser and not list(others)
 
 
-@sensitive_post_parameters()
-@login_required
-@never_cache
-@READ_OR_SEND
+@_private
 def delete(request: Request) -> HttpResponse:
     """Remove the account and what is its own. What is on the way is stopped (`inference.shut_out`)."""
     user = request.user

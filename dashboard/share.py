@@ -38,7 +38,8 @@ def shares(request: Request, pk: int) -> HttpResponse:
             chat = get_object_or_404(Chat.objects.of(request.user).select_for_update(), pk=pk)
             if why_not := _why_not(chat):
                 return error(why_not, 409)
-            chat.shares.create(leaf_id=chat.leaf_id)
+            assert chat.leaf
+            chat.shares.create(leaf=chat.leaf)
     elif request.method in ("GET", "HEAD"):
         chat = get_object_or_404(Chat.objects.of(request.user), pk=pk)
     else:

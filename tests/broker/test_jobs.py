@@ -60,6 +60,14 @@ async def test_a_command_is_heard_once():
     assert await reader.read() == [Command("cancel", second)]
 
 
+async def test_a_lost_job_that_another_job_names_is_submitted_again():
+    lost = job()
+    calls = [{"id": lost.id, "type": "function"}]
+    told_of = [{"role": "assistant", "content": "", "tool_calls": calls}]
+    other = await jobs.submit(Job(new_id(), "apply_template", {"messages": told_of}, ""))
+    assert await jobs.submit_again(lost) not in (None, other)
+
+
 async def test_a_lost_job_that_many_submit_again_is_in_the_queue_once():
     lost = job()
     (entry,) = set(await asyncio.gather(*(jobs.submit_again(lost) for _ in range(9))))
@@ -79,11 +87,3 @@ async def test_what_the_queue_or_a_log_knows_of_is_not_submitted_again():
     assert await jobs.submit_again(logged) is None
     assert not jobs.submit_again_sync(logged)
     assert not jobs.is_waiting_sync(logged.id)
-
-
-async def test_a_lost_job_that_another_job_names_is_submitted_again():
-    lost = job()
-    calls = [{"id": lost.id, "type": "function"}]
-    told_of = [{"role": "assistant", "content": "", "tool_calls": calls}]
-    other = await jobs.submit(Job(new_id(), "apply_template", {"messages": told_of}, ""))
-    assert await jobs.submit_again(lost) not in (None, other)

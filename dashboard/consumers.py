@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 from contextlib import aclosing
 from typing import Any, Literal
 from urllib.parse import parse_qs
@@ -26,6 +27,7 @@ from .language import speaking
 SIGNED_OUT = 4401  # its session has ended; the browser comes again, perhaps with another
 NOT_ALLOWED = 4403  # trying again would not help
 NO_REDIS = 1011
+NO_JSON = 1003
 AT_LEAST_S = 0.25  # between two updates
 AT_MOST_S = 2.0  # so that a worker which has gone is seen to be gone
 
@@ -72,6 +74,7 @@ class _Told(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
     """An open page that is told of something, as long as its session may see it.
 
     A message to `group` only says that there is news; what is sent is read at that moment, however many came.
+    What is no JSON comes from no page of ours, and ends it.
     """
 
     kind: Literal["user", "staff"]  # who may see it
@@ -83,6 +86,14 @@ class _Told(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
     async def tell(self) -> None:
         """Send what there is to say, then wait for more. Raises RedisError or OSError."""
         raise NotImplementedError
+
+    async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None, **_: Any) -> None:
+        try:
+            content = json.loads(text_data or "")
+        except (ValueError, RecursionError):
+            await self.close(NO_JSON)
+        else:
+            await self.receive_json(content)
 
     async def connect(self) -> None:
         await self.accept()  # first, or the browser would not see the code

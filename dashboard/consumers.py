@@ -24,6 +24,7 @@ from .feed import AT_LEAST_S as APART_S
 from .feed import Feed
 from .language import speaking
 
+GROUP = "occupancy"
 SIGNED_OUT = 4401  # its session has ended; the browser comes again, perhaps with another
 NOT_ALLOWED = 4403  # trying again would not help
 NO_REDIS = 1011
@@ -74,11 +75,20 @@ class _Told(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
     """An open page that is told of something, as long as its session may see it.
 
     A message to `group` only says that there is news; what is sent is read at that moment, however many came.
-    What is no JSON comes from no page of ours, and ends it.
+    What is no JSON comes from no page of ours, and ends it. What tells it ends with it, also where a group
+    message cannot be read.
     """
 
     kind: Literal["user", "staff"]  # who may see it
     group: str
+    telling: asyncio.Task[None] | None = None
+
+    async def __call__(self, *arguments: Any) -> None:
+        try:
+            await super().__call__(*arguments)
+        finally:
+            if self.telling is not None:
+                self.telling.cancel()
 
     def begin(self) -> None:
         """The page may see it."""
@@ -124,7 +134,7 @@ class _Told(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
                 await self.heard.wait()
 
     async def disconnect(self, code: int) -> None:
-        if hasattr(self, "telling"):
+        if self.telling is not None:
             self.telling.cancel()
             await self.channel_layer.group_discard(self.group, self.channel_name)
 
@@ -158,13 +168,13 @@ class Monitor(_Told):
     """The live picture for staff: `live.picture()`, and once a page has sent {"span": …}, `live.Past`."""
 
     kind = "staff"
-    group = "occupancy"
+    group = GROUP
 
     def begin(self) -> None:
         self.past = live.Past()
 
     async def receive_json(self, content: Any, **_: Any) -> None:
-        if hasattr(self, "telling") and isinstance(content, dict):
+        if self.telling is not None and isinstance(content, dict):
             self.past.choose(content.get("span"))
             self.heard.set()
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 from contextlib import aclosing
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import parse_qs
 
 from channels.generic.websocket import AsyncJsonWebsocketConsumer
@@ -25,8 +26,9 @@ from .language import speaking
 
 GROUP = "occupancy"
 SIGNED_OUT = 4401  # its session has ended; the browser comes again, perhaps with another
-NOT_STAFF = NOT_SIGNED_IN = 4403  # trying again would not help
+NOT_ALLOWED = 4403  # trying again would not help
 NO_REDIS = 1011
+NO_JSON = 1003
 AT_LEAST_S = 0.25  # between two updates
 AT_MOST_S = 2.0  # so that a worker which has gone is seen to be gone
 
@@ -69,100 +71,119 @@ class GenerationEvents(StreamConsumer):
         return []  # a cookie opens this, so it is for our own pages
 
 
-class ChatFeed(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
+class _Told(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
+    """An open page that is told of something, as long as its session may see it.
+
+    A message to `group` only says that there is news; what is sent is read at that moment, however many came.
+    What is no JSON comes from no page of ours, and ends it. What tells it ends with it, also where a group
+    message cannot be read.
+    """
+
+    kind: Literal["user", "staff"]  # who may see it
+    group: str
+    telling: asyncio.Task[None] | None = None
+
+    async def __call__(self, *arguments: Any) -> None:
+        try:
+            await super().__call__(*arguments)
+        finally:
+            if self.telling is not None:
+                self.telling.cancel()
+
+    def begin(self) -> None:
+        """The page may see it."""
+
+    async def tell(self) -> None:
+        """Send what there is to say, then wait for more. Raises RedisError or OSError."""
+        raise NotImplementedError
+
+    async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None, **_: Any) -> None:
+        try:
+            content = json.loads(text_data or "")
+        except (ValueError, RecursionError):
+            await self.close(NO_JSON)
+        else:
+            await self.receive_json(content)
+
+    async def connect(self) -> None:
+        await self.accept()  # first, or the browser would not see the code
+        user = self.scope["user"]  # one who is not signed in is not active
+        if not (user.is_active and (user.is_staff or self.kind == "user")):
+            await self.close(NOT_ALLOWED)
+            return
+        self.begin()
+        self.heard = asyncio.Event()
+        await self.channel_layer.group_add(self.group, self.channel_name)
+        self.telling = asyncio.create_task(self._tell_while_it_may())
+
+    async def _tell_while_it_may(self) -> None:
+        try:
+            async with as_long_as(of_session(self.scope, self.kind)):
+                while True:
+                    self.heard.clear()
+                    await self.tell()
+        except Revoked as revoked:
+            await self.close(SIGNED_OUT if revoked.signed_out else NOT_ALLOWED)
+        except AWAY:
+            await self.close(NO_REDIS)  # the browser comes again
+
+    async def wait(self, seconds: float) -> None:
+        """Until there is news, and no longer than so."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):  # wait_for could swallow a cancellation
+                await self.heard.wait()
+
+    async def disconnect(self, code: int) -> None:
+        if self.telling is not None:
+            self.telling.cancel()
+            await self.channel_layer.group_discard(self.group, self.channel_name)
+
+
+class ChatFeed(_Told):
     """What goes on in a person's chats, for one open page: `feed.Feed.news()`.
 
     `?since=` is where the changes ended that the page shows.
     """
 
-    async def connect(self) -> None:
-        await self.accept()  # first, or the browser would not see the code
+    kind = "user"
+
+    def begin(self) -> None:
         user = self.scope["user"]
-        if not user.is_active:  # nor is who is not signed in
-            await self.close(NOT_SIGNED_IN)
-            return
         since = parse_qs(self.scope["query_string"]).get(b"since", [b""])[0]
         self.feed = Feed(user.pk, since.decode("ascii", "replace"))
-        self.heard = asyncio.Event()
         self.group = people.group(user.pk)
-        await self.channel_layer.group_add(self.group, self.channel_name)
-        self.telling = asyncio.create_task(self._tell_while_it_may())
 
     async def chats_changed(self, message: dict[str, Any]) -> None:
         self.feed.tell()
         self.heard.set()
 
-    async def _tell_while_it_may(self) -> None:
-        try:
-            async with as_long_as(of_session(self.scope)):
-                await self._tell()
-        except Revoked as revoked:
-            await self.close(SIGNED_OUT if revoked.signed_out else NOT_SIGNED_IN)
-        except AWAY:
-            await self.close(NO_REDIS)  # the browser comes again
-
-    async def _tell(self) -> None:
-        while True:
-            self.heard.clear()
-            if news := await self.feed.news():
-                await self.send(text_data=news)
-                await asyncio.sleep(APART_S)
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(self.feed.pause_s()):  # wait_for could swallow a cancellation
-                    await self.heard.wait()
-
-    async def disconnect(self, code: int) -> None:
-        if hasattr(self, "telling"):
-            self.telling.cancel()
-            await self.channel_layer.group_discard(self.group, self.channel_name)
+    async def tell(self) -> None:
+        if news := await self.feed.news():
+            await self.send(text_data=news)
+            await asyncio.sleep(APART_S)
+        await self.wait(self.feed.pause_s())
 
 
-class Monitor(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
-    """The live picture for staff: `live.picture()`, and once a page has sent {"span": …}, `live.Past`.
+class Monitor(_Told):
+    """The live picture for staff: `live.picture()`, and once a page has sent {"span": …}, `live.Past`."""
 
-    A group message only says that there is news; what is sent is read at that moment, however many came.
-    """
+    kind = "staff"
+    group = GROUP
 
-    async def connect(self) -> None:
-        await self.accept()  # first, or the browser would not see the code
-        user = self.scope["user"]
-        if not (user.is_active and user.is_staff):
-            await self.close(NOT_STAFF)
-            return
-        self.news = asyncio.Event()
+    def begin(self) -> None:
         self.past = live.Past()
-        await self.channel_layer.group_add(GROUP, self.channel_name)
-        self.feed = asyncio.create_task(self._feed())
 
     async def receive_json(self, content: Any, **_: Any) -> None:
-        if hasattr(self, "feed") and isinstance(content, dict):
+        if self.telling is not None and isinstance(content, dict):
             self.past.choose(content.get("span"))
-            self.news.set()
+            self.heard.set()
 
     async def occupancy_update(self, message: dict[str, Any]) -> None:
-        self.news.set()
+        self.heard.set()
 
-    async def _feed(self) -> None:
-        try:
-            async with as_long_as(of_session(self.scope, "staff")):
-                await self._tell()
-        except Revoked as revoked:
-            await self.close(SIGNED_OUT if revoked.signed_out else NOT_STAFF)
-        except AWAY:
-            await self.close(NO_REDIS)  # the browser comes again
-
-    async def _tell(self) -> None:
-        while True:
-            self.news.clear()
-            await self.send(text_data=await live.picture())
-            if past := await self.past.news():
-                await self.send(text_data=past)
-            await asyncio.sleep(AT_LEAST_S)
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(AT_MOST_S - AT_LEAST_S):  # wait_for could swallow a cancellation
-                    await self.news.wait()
-
-    async def disconnect(self, code: int) -> None:
-        if hasattr(self, "feed"):
-            self.feed.cancel()
-            await self.channel_layer.group_discard(GROUP, self.channel_name)
+    async def tell(self) -> None:
+        await self.send(text_data=await live.picture())
+        if past := await self.past.news():
+            await self.send(text_data=past)
+        await asyncio.sleep(AT_LEAST_S)
+        await self.wait(AT_MOST_S - AT_LEAST_S)

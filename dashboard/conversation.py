@@ -60,8 +60,8 @@ def history(chat: Chat) -> list[dict[str, str]]:
 
 
 # --- how an answer is asked for: each returns the new messages, the answer last ---------------------
-# All raise Busy and Refused, with nothing changed. With Redis away the messages are kept all the same, and
-# the answer's generation has failed.
+# All raise Busy and Refused, and Chat.DoesNotExist when the chat was deleted just now, with nothing changed.
+# With Redis away the messages are kept all the same, and the answer's generation has failed.
 
 
 def send(chat: Chat, user: User, text: str, after: Message | None = None) -> list[Message]:
@@ -83,11 +83,12 @@ def edit(chat: Chat, user: User, question: Message, text: str) -> list[Message]:
 
 
 def regenerate(chat: Chat, user: User, answer: Message) -> list[Message]:
-    """Another version of an answer; in the place of one that nothing was written of."""
+    """Another version of an answer; in the place of one that nothing was written of, unless others are shown
+    that by a link."""
 
     def lay() -> list[Message]:
         answer.refresh_from_db(fields=["content"])
-        if answer.content or answer.children.exists():
+        if answer.content or answer.children.exists() or _is_shared(answer):
             return [chat.add(Message.Role.ASSISTANT, beside=answer)]
         chat.show(answer)
         return [answer]
@@ -105,13 +106,17 @@ def go_on(chat: Chat, user: User, answer: Message) -> list[Message]:
             raise NotPossible(_("Only the last answer of a chat can be continued."))
         if not (answer.content and last and is_unfinished(last)):
             raise NotPossible(_("This answer can't be continued: it is complete, or the context is full."))
-        if Share.objects.filter(leaf=answer, revoked_at=None).exists():
-            # what others are shown stays as it is
+        if _is_shared(answer):
             return [chat.add(Message.Role.ASSISTANT, answer.content, beside=answer)]
         chat.show(answer)
         return [answer]
 
     return _ask(chat, user, lay)
+
+
+def _is_shared(answer: Message) -> bool:
+    """Whether a link shows the chat up to this answer: that stays as it is."""
+    return Share.objects.filter(leaf=answer, revoked_at=None).exists()
 
 
 def _ask(chat: Chat, user: User, lay: Callable[[], list[Message]]) -> list[Message]:
@@ -132,7 +137,7 @@ def _ask(chat: Chat, user: User, lay: Callable[[], list[Message]]) -> list[Messa
         with transaction.atomic():
             if chat.pk is None:
                 chat.save()
-            chat.leaf_id = Chat.objects.select_for_update().get(pk=chat.pk).leaf_id
+            chat.leaf_id = Chat.objects.of(user).select_for_update().get(pk=chat.pk).leaf_id
             if on_the_way.exists():
                 raise Busy
             messages = lay()

@@ -17,15 +17,15 @@ class MessageForm(forms.Form):
         max_length=TEXT_LIMIT,
         strip=False,
         error_messages={
-            "required": "Write a message first.",
-            "max_length": f"The message is too long: {TEXT_LIMIT:,} characters at most.",
+            "required": _("Write a message first."),
+            "max_length": _("The message is too long: 100,000 characters at most."),
         },
     )
 
     def clean_text(self) -> str:
         text: str = self.cleaned_data["text"].replace("\r\n", "\n").strip("\n")
         if not text.strip():
-            raise forms.ValidationError("Write a message first.")
+            raise forms.ValidationError(_("Write a message first."))
         return text
 
 

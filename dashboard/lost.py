@@ -24,7 +24,7 @@ class Vigil:
         self._lost_since: float | None = None
 
     def heard(self) -> None:
-        """There was an event."""
+        """There was an event, or a worker has it."""
         self._lost_since = None
 
     async def look(self, generation: Generation) -> bool:

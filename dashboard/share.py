@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib.auth.decorators import login_required
+from django.db import transaction
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
@@ -32,13 +33,16 @@ def usable() -> Any:
 @login_required
 def shares(request: Request, pk: int) -> HttpResponse:
     """The links to a chat, or one more: to what is read of it now."""
-    chat = get_object_or_404(Chat.objects.of(request.user), pk=pk)
     if request.method == "POST":
-        if why_not := _why_not(chat):
-            return error(why_not, 409)
-        assert chat.leaf
-        chat.shares.create(leaf=chat.leaf)
-    elif request.method not in ("GET", "HEAD"):
+        with transaction.atomic():  # under the lock that whoever asks for an answer takes
+            chat = get_object_or_404(Chat.objects.of(request.user).select_for_update(), pk=pk)
+            if why_not := _why_not(chat):
+                return error(why_not, 409)
+            assert chat.leaf
+            chat.shares.create(leaf=chat.leaf)
+    elif request.method in ("GET", "HEAD"):
+        chat = get_object_or_404(Chat.objects.of(request.user), pk=pk)
+    else:
         return HttpResponse(status=405, headers={"Allow": "GET, HEAD, POST"})
     return _links(request, chat)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncGenerator
 from uuid import UUID
 
@@ -11,6 +12,7 @@ from django.contrib.auth.models import User
 from django.db import DatabaseError
 
 from inference.broker import occupancy
+from inference.broker.connect import AWAY
 from inference.broker.hub import hub
 from inference.messages import TERMINAL, Preempted
 from inference.models import Chat, Generation
@@ -65,7 +67,11 @@ async def follow(generation: Generation, user: User, after: int) -> AsyncGenerat
                 yield events.CAUGHT_UP
                 if is_known:
                     continue
-            # Silence. The log may have expired, or never come to be.
+            # Silence. Of one that a worker has the log tells all; of others it may have expired, or never be.
+            if await _is_at_work(generation):
+                vigil.heard()
+                yield events.KEEPALIVE
+                continue
             try:
                 row = await find(generation.pk, user)
             except DatabaseError:
@@ -82,6 +88,13 @@ async def follow(generation: Generation, user: User, after: int) -> AsyncGenerat
                 told_of_absence = True
                 yield events.encode("waiting", {"reason": "no worker"})
             yield events.KEEPALIVE
+
+
+async def _is_at_work(generation: Generation) -> bool:
+    """Whether a live worker has it, as far as is known. All readers of a process share one look."""
+    with contextlib.suppress(*AWAY):
+        return generation.id.hex in await places()
+    return False
 
 
 async def _parked_since(generation: Generation) -> float | None:

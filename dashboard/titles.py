@@ -17,6 +17,7 @@ from queue import SimpleQueue
 from typing import Any
 
 from django.db import DatabaseError, close_old_connections
+from django.db.models import Exists, OuterRef
 
 from inference.broker import jobs, keys, log, people
 from inference.broker.connect import AWAY, sync_client
@@ -75,19 +76,16 @@ def look_at(ids: Sequence[str]) -> None:
 def _first_answers(ids: Sequence[str]) -> list[Generation]:
     """Those that wrote the first answer of a chat which nobody has named, to a question of many words."""
     written = Generation.objects.filter(state__in=(Generation.State.FINISHED, Generation.State.CANCELLED))
+    others = written.filter(message__chat=OuterRef("message__chat")).exclude(pk=OuterRef("pk"))
     found = (
         written.filter(pk__in=[uuid.UUID(hex=id) for id in ids])
         .filter(message__parent__parent=None, message__chat__titled_by="", message__chat__deleted_at=None)
         .exclude(message__parent=None)
         .exclude(message__content="")
+        .exclude(Exists(others))
         .select_related("message__parent", "message__chat__user")
     )
-    return [
-        generation
-        for generation in found
-        if len(_question(generation).split()) > WORDS
-        and not written.filter(message__chat=_chat(generation)).exclude(pk=generation.pk).exists()
-    ]
+    return [generation for generation in found if len(_question(generation).split()) > WORDS]
 
 
 def _chat(generation: Generation) -> Chat:

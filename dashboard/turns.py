@@ -9,7 +9,7 @@ from uuid import UUID
 
 from django.contrib.auth.decorators import login_required
 from django.db.models import QuerySet
-from django.http import HttpResponse, JsonResponse
+from django.http import Http404, HttpResponse, JsonResponse
 from django.shortcuts import get_object_or_404
 from django.template.loader import render_to_string
 from django.urls import reverse
@@ -36,6 +36,8 @@ def _asks(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
             return view(request, pk) if pk else view(request)
         except conversation.Busy:
             return error(_("This chat is still being answered. Stop it, or wait until it is done."), 409)
+        except Chat.DoesNotExist:  # deleted in another tab just now
+            raise Http404 from None
         except conversation.NotPossible as not_possible:
             return error(str(not_possible), 409)
         except conversation.Refused as refused:

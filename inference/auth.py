@@ -6,12 +6,11 @@ from __future__ import annotations
 import contextlib
 import hmac
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import NamedTuple
 
 from channels.db import database_sync_to_async
 from django.conf import settings
-from django.contrib.auth.models import User
 from django.db import DatabaseError
 from django.db.models import Q
 from django.utils import timezone
@@ -98,26 +97,6 @@ async def authenticate(headers: Mapping[bytes, bytes], address: str = "") -> Cal
         message = "A page of another site needs an API key here. See --allow-anonymous."
         raise RequestError(403, "", message)
     return caller._replace(accounts=limits.of_address(address))
-
-
-def create_key(
-    name: str,
-    owner: User | None = None,
-    *,
-    expires_at: datetime | None = None,
-    max_priority: int | None = None,
-    max_concurrent: int | None = None,
-    max_output: int | None = None,
-) -> str:
-    """Create an API key; the plain text, which is stored nowhere."""
-    return ApiKey.objects.create_key(
-        name,
-        owner,
-        expires_at=expires_at,
-        max_priority=max_priority,
-        max_concurrent=max_concurrent,
-        max_output=max_output,
-    )[1]
 
 
 def _look_up(key: str, options: Options) -> Caller:

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from inference.ignored_flags import NO_VALUE, ONE_VALUE, OPTIONAL_VALUE, TWO_VALUES
 from inference.options import (
     CACHE_TYPES,
     DEFAULT_DATA_DIR,
@@ -18,6 +17,7 @@ from inference.options import (
     Options,
     parse,
 )
+from inference.options.ignored import NO_VALUE, ONE_VALUE, OPTIONAL_VALUE, TWO_VALUES
 
 
 def refusal(*argv: str, **environ: str) -> str:

@@ -11,7 +11,7 @@ from django.core.management import CommandError, call_command
 
 from inference.engine import scheduler
 from inference.engine.scheduler import Plan, Pool
-from inference.simulator.machine import Chat
+from inference.simulator.chats import Chat
 from inference.simulator.run import Scenario, run
 from inference.simulator.timeline import svg
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from django.conf import settings
@@ -26,6 +27,11 @@ from .forms import ChangePasswordForm, EmailForm, KeyForm
 from .passwords import Bounded, Confirmed
 
 READ_OR_SEND = require_http_methods(["GET", "HEAD", "POST"])
+
+
+def _private(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
+    """A form that takes the password of who is signed in. No cache keeps it, no error report shows it."""
+    return sensitive_post_parameters()(login_required(never_cache(READ_OR_SEND(view))))
 
 
 def answer(request: HttpRequest, template: str, form: Bounded, **context: Any) -> HttpResponse:
@@ -70,45 +76,34 @@ def account(request: Request) -> HttpResponse:
     return overview(request)
 
 
-@sensitive_post_parameters()
-@login_required
-@never_cache
-@READ_OR_SEND
+@_private
 def password(request: Request) -> HttpResponse:
     """Another password. Everybody else who is signed in with the old one is signed out."""
-    form = ChangePasswordForm(request, request.POST or None)
-    if request.method == "POST" and form.is_valid():
-        _store(request, form.cleaned_data["new_password"])
-        messages.success(request, _("Your password is changed, and you are signed out everywhere else."))
-        return redirect("account")
-    return answer(request, "dashboard/account_password.html", form)
+    said = _("Your password is changed, and you are signed out everywhere else.")
+    return _store(request, ChangePasswordForm, "new_password", said, "dashboard/account_password.html")
 
 
-@sensitive_post_parameters()
-@login_required
-@never_cache
-@READ_OR_SEND
+@_private
 def sign_out_elsewhere(request: Request) -> HttpResponse:
     """End all sessions but this one. They hang on what is stored of the password, so that is made anew."""
-    form = Confirmed(request, request.POST or None)
-    if request.method == "POST" and form.is_valid():
-        _store(request, form.cleaned_data["password"])
-        messages.success(request, _("You are signed out everywhere else."))
-        return redirect("account")
-    return answer(request, "dashboard/account_sessions.html", form)
+    said = _("You are signed out everywhere else.")
+    return _store(request, Confirmed, "password", said, "dashboard/account_sessions.html")
 
 
-def _store(request: Request, password: str) -> None:
+def _store(request: Request, kind: type[Confirmed], field: str, said: str, template: str) -> HttpResponse:
+    """Store the password in this field of a form once it is right. This session goes on; no other does."""
+    form = kind(request, request.POST or None)
+    if request.method != "POST" or not form.is_valid():
+        return answer(request, template, form)
     user = request.user
-    user.set_password(password)
+    user.set_password(form.cleaned_data[field])
     user.save(update_fields=["password"])
-    update_session_auth_hash(request, user)  # this session goes on, with another key
+    update_session_auth_hash(request, user)
+    messages.success(request, said)
+    return redirect("account")
 
 
-@sensitive_post_parameters()
-@login_required
-@never_cache
-@READ_OR_SEND
+@_private
 def email(request: Request) -> HttpResponse:
     """Another e-mail address, or none. It takes the password: a link for another one goes there."""
     form = EmailForm(request, request.POST or None, initial={"email": request.user.email})
@@ -128,10 +123,7 @@ def _is_last_superuser(user: User) -> bool:
     return user.is_superuser and not list(others)
 
 
-@sensitive_post_parameters()
-@login_required
-@never_cache
-@READ_OR_SEND
+@_private
 def delete(request: Request) -> HttpResponse:
     """Remove the account and what is its own. What is on the way is stopped (`inference.shut_out`)."""
     user = request.user

@@ -71,14 +71,14 @@ end
 """)
 
 # A job that was lost is queued again, unless a log or the queue knows of it.
-# KEYS: jobs, then the logs of its generations. ARGV: the job, and what its text holds and no other's.
+# KEYS: jobs, then the logs of its generations. ARGV: the job, and how its text begins and no other's.
 # The reply: its entry, and whether that is new; nothing when there is a log.
 AGAIN_SOURCE = """
 for i = 2, #KEYS do
   if redis.call('EXISTS', KEYS[i]) == 1 then return false end
 end
 for _, entry in ipairs(redis.call('XRANGE', KEYS[1], '-', '+')) do
-  if string.find(entry[2][2], ARGV[2], 1, true) then return {entry[1], 0} end
+  if string.sub(entry[2][2], 1, #ARGV[2]) == ARGV[2] then return {entry[1], 0} end
 end
 return {redis.call('XADD', KEYS[1], '*', 'job', ARGV[1]), 1}
 """
@@ -150,8 +150,9 @@ def submit_again_sync(job: Job, record: dict[str, Any] | None = None) -> bool:
 
 
 def _again(job: Job) -> tuple[list[str], list[str]]:
-    """Keys and arguments of AGAIN. In the text of another job the quotes of this one would be escaped."""
-    return [JOBS, *map(event_log, job.generations())], [job.to_json(), f'"id":"{job.id}"']
+    """Keys and arguments of AGAIN. A text is sure to name its own job only at its beginning: a client has
+    written the rest, and may name another's."""
+    return [JOBS, *map(event_log, job.generations())], [job.to_json(), f'{{"id":"{job.id}",']
 
 
 async def is_in_queue(entry: str) -> bool:

@@ -10,59 +10,13 @@ from inference.engine import scheduler
 from inference.engine.line import Line
 from inference.engine.scheduler import Plan, Policy, Pool
 
+from . import horizon
+from .chats import Chat
 from .costs import MEASURED, Costs
+from .horizon import LONE_CHUNK
 
 STEP_TOKENS = 2048
-LONE_CHUNK = 128
 COPY_S = 0.01  # of copies between two decode steps, so that no neighbour waits for a whole one
-
-
-@dataclass(eq=False, slots=True)
-class Chat:
-    """A sequence without its text: numbers of tokens are all that the policy sees of one."""
-
-    id: int
-    prompt: int
-    answer: int
-    priority: int = 0
-    arrived: float = 0.0
-
-    tokens: int = field(init=False)  # the prompt and what was generated
-    cells: int = 0
-    saved: int = 0  # cells in host RAM
-    resident: bool = False
-    moving: bool = False
-    slot: int = -1
-    since: float = 0.0
-    parked_at: float = 0.0
-    parks: int = 0
-    park_due: bool = False
-    held: bool = False
-    outcome: str = ""  # "finished", "cancelled" or the reason of a failure
-    first_token_at: float = math.nan
-    ended_at: float = math.nan
-    longest_wait: float = 0.0
-
-    def __post_init__(self) -> None:
-        self.tokens = self.prompt
-
-    @property
-    def pending(self) -> int:
-        return self.tokens - self.cells
-
-    @property
-    def decoding(self) -> bool:
-        return self.resident and self.cells == self.tokens - 1 and self.tokens > self.prompt
-
-
-class Reserved(Chat):
-    """A chat that takes the cells of its whole answer when it is admitted, so that nobody is ever parked."""
-
-    __slots__ = ()
-
-    @property
-    def pending(self) -> int:
-        return self.prompt + self.answer - self.cells
 
 
 class Stay(NamedTuple):
@@ -188,9 +142,9 @@ class Machine:
         copies = bool(self.leaving) or any(s.moving for s in self.residents)
         seconds = self._copy(sum(n for _, n in plan.compute)) if copies else 0.0
         if plan.compute:
-            times = 1 if changed or copies else self._times(pool, plan.compute, until)
+            times = 1 if changed or copies else horizon.times(pool, plan.compute, self.costs, until)
             seconds += self._compute(plan.compute, times)
-        if seconds == 0.0 and not changed and (until := min(until, self._next_turn(pool))) < math.inf:
+        if seconds == 0.0 and not changed and (until := min(until, horizon.next_turn(pool))) < math.inf:
             seconds = max(0.0, until - self.now)  # nobody computes: all that can change the plan is time
         self.now += seconds
         for chat, _ in plan.compute:
@@ -324,38 +278,3 @@ class Machine:
                     chat.tokens += 1
         self.totals.computed += n_prompt + n_decoding * times
         return times * self.costs.decode_s(n_decoding) + n_prompt * self.costs.prompt_token_s
-
-    def _times(self, pool: Pool[Chat], work: list[tuple[Chat, int]], until: float) -> int:
-        """How often the same step can be taken before the plan may be another one."""
-        tokens = n_prompt = n_decoding = 0
-        times = 1 << 30
-        for chat, n in work:
-            tokens += n
-            if chat.decoding:
-                n_decoding += 1
-                times = min(times, chat.prompt + chat.answer - chat.tokens)
-            else:
-                n_prompt += n
-                times = min(times, (chat.tokens - chat.cells) // n)
-        free = self.planned_cells - sum(s.cells for s in self.residents)
-        times = min(times, (free - len(work)) // tokens + 1, free // tokens)
-        if len(work) == 1 and n_prompt % LONE_CHUNK:
-            return 1
-        seconds = self.costs.decode_s(n_decoding) + n_prompt * self.costs.prompt_token_s
-        until = min(until, self._next_turn(pool))
-        if until < math.inf:
-            times = min(times, math.ceil((until - self.now) / seconds))
-        return max(1, times)
-
-    def _next_turn(self, pool: Pool[Chat]) -> float:
-        """When time alone may next change the plan, s: the head is due, or a resident's turn is over."""
-        head = next(iter(self.parked), None), next(iter(self.queued), None)
-        waiting = [s for s in head if s is not None]
-        if not waiting:
-            return math.inf
-        moments = [s.since + self.rotate_after for s in waiting]
-        for s in self.residents:
-            moments += (s.since + scheduler.turn_s(pool, s), s.since + self.policy.protected_s)
-        level_s = self.policy.level_s
-        moments += (s.since + level_s * (1 + (self.now - s.since) // level_s) for s in waiting)
-        return min((m for m in moments if m > self.now), default=math.inf)

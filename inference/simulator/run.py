@@ -8,8 +8,9 @@ from functools import cache
 
 from inference.engine.scheduler import DEFAULT, Policy
 
+from .chats import Chat, Reserved
 from .costs import MEASURED, Costs
-from .machine import Chat, Machine, Reserved
+from .machine import Machine
 from .workload import arrivals
 
 

@@ -21,9 +21,10 @@ from inference.messages import (
 from inference.wire import params, prompts, sse
 from inference.wire.api import Defaults, Encoder, Usage
 from inference.wire.choices import choices
+from inference.wire.common import common
 from inference.wire.encoder import EventEncoder, outcome
 from inference.wire.errors import RequestError, invalid
-from inference.wire.fields import Body, boolean, integer, is_token_id, json_object
+from inference.wire.fields import Body, boolean, is_token_id, json_object
 from inference.wire.unsupported import refuse_unsupported
 
 
@@ -138,13 +139,7 @@ class Completion:
         return GenerationRequest(
             **prompts.source(found),
             n=choices(body, len(found), defaults.max_choices),
-            sampling=params.sampling(body, defaults.temperature, defaults.seed),
-            max_tokens=params.max_tokens(body, defaults.max_tokens, defaults.longest, low=0),
-            stop=params.stop(body),
-            stream=boolean(body, "stream"),
-            priority=params.priority(body, defaults.priority),
-            n_keep=integer(body, "n_keep", defaults.keep, -1),
-            n_discard=integer(body, "n_discard", 0, 0),
+            **common(body, defaults, low=0),
         )
 
     def encoder(

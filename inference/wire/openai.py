@@ -13,9 +13,10 @@ from inference.messages import Event, Finished, GenerationRequest, Token
 from inference.wire import params, prompts, sse
 from inference.wire.api import Defaults, Encoder, Usage
 from inference.wire.choices import choices
+from inference.wire.common import common
 from inference.wire.encoder import EventEncoder, outcome
 from inference.wire.errors import RequestError
-from inference.wire.fields import Body, boolean, integer, json_object
+from inference.wire.fields import Body, json_object
 from inference.wire.unsupported import refuse_unsupported
 
 _CODES = {401: "invalid_api_key", 429: "rate_limit_exceeded"}
@@ -47,13 +48,7 @@ class _OpenAI(ABC):
         params.include_usage(body)
         return GenerationRequest(
             **self._source(body, defaults.max_choices),
-            sampling=params.sampling(body, defaults.temperature, defaults.seed),
-            max_tokens=params.max_tokens(body, defaults.max_tokens, defaults.longest, low=1),
-            stop=params.stop(body),
-            stream=boolean(body, "stream"),
-            priority=params.priority(body, defaults.priority),
-            n_keep=integer(body, "n_keep", defaults.keep, -1),
-            n_discard=integer(body, "n_discard", 0, 0),
+            **common(body, defaults, low=1),
         )
 
     def error(self, error: RequestError) -> dict[str, Any]:

@@ -8,10 +8,13 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+from django.contrib.auth.models import User
+
 from inference.broker.control import Command, ControlReader
 from inference.broker.jobs import JobReader
 from inference.broker.publisher import Publisher
 from inference.messages import TERMINAL, Answer, Event, Job
+from inference.models import ApiKey
 from inference.tasks import end
 from project.asgi import application
 from tests.broker.play import show
@@ -153,3 +156,8 @@ async def working(**more: Any) -> AsyncIterator[Worker]:
         yield Worker()
     finally:
         await end([living])
+
+
+def create_key(name: str, owner: User | None = None, **bounds: Any) -> str:
+    """A new API key, in plain text."""
+    return ApiKey.objects.create_key(name, owner, **bounds)[1]

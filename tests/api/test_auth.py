@@ -12,12 +12,12 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from inference.auth import Caller, _look_up, authenticate, create_key
+from inference.auth import Caller, _look_up, authenticate
 from inference.broker.admission import Account
 from inference.models import ApiKey
 from inference.wire.errors import RequestError
 
-from .play import fetch
+from .play import create_key, fetch
 
 ANYBODY = Caller("", accounts=(Account("address:", 1000),))
 WHO_IS_HERE = ANYBODY._replace(max_priority=-100, is_staff=True)

@@ -10,14 +10,13 @@ import pytest
 from django.contrib.auth.models import Permission, User
 from django.db import DatabaseError
 
-from inference.auth import create_key
 from inference.broker import control
 from inference.broker.connect import async_client
 from inference.broker.keys import CONTROL, event_log
 from inference.models import ApiKey, OperatorAction
 from tests.broker.play import picture, show
 
-from .play import Client, fetch, working
+from .play import Client, create_key, fetch, working
 
 PARK = "/slots/0?action=park"
 ID = "5ebc1f5a" * 4

@@ -10,10 +10,9 @@ import pytest
 from django.db import OperationalError
 from django.db.backends.utils import CursorWrapper
 
-from inference.auth import create_key
 from tests.broker.play import told
 
-from .play import Client, fetch, working
+from .play import Client, create_key, fetch, working
 from .test_generate import PLAIN
 
 

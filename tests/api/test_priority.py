@@ -11,13 +11,12 @@ import pytest
 from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
 
-from inference.auth import create_key
 from inference.broker.connect import async_client
 from inference.broker.keys import JOBS, RECORDS
 from inference.models import UserLimits
 from tests.broker.play import END, show
 
-from .play import Client, fetch, working
+from .play import Client, create_key, fetch, working
 
 BODIES: dict[str, dict[str, Any]] = {
     "/v1/chat/completions": {"messages": [{"role": "user", "content": "hi"}]},

@@ -4,6 +4,7 @@
     python -m tests.bench                  without a peer: the product's own figures only
     python -m tests.bench --only parking   what parking costs, in the engine alone
     python -m tests.bench --only exactness whether parks change a token (minutes; only when asked for)
+    python -m tests.bench --only watching  what twenty open monitors cost (likewise)
     python -m tests.bench --only painting  how long the chat stands still while a long answer comes (likewise)
 
 Prints a table of medians and ratios. It asserts nothing: a shared machine decides too much.

@@ -21,6 +21,7 @@ from typing import NamedTuple
 
 from inference.broker.keys import snapshot
 from tests.e2e.stack import PASSWORD, Stack
+from tests.web.websocket import handshake
 
 MONITORS = 20
 SECONDS = 15.0  # of each measurement
@@ -80,17 +81,7 @@ def _sign_in(stack: Stack) -> str:
 def _watch(stack: Stack, cookie: str) -> socket.socket:
     """A monitor that asks for the last five minutes and reads what comes."""
     client = socket.create_connection(("127.0.0.1", stack.port))
-    lines = [
-        "GET /ws/monitor/ HTTP/1.1",
-        f"Host: 127.0.0.1:{stack.port}",
-        f"Origin: {stack.url}",
-        "Upgrade: websocket",
-        "Connection: Upgrade",
-        "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
-        "Sec-WebSocket-Version: 13",
-        f"Cookie: {cookie}",
-    ]
-    client.sendall("\r\n".join(lines).encode() + b"\r\n\r\n")
+    client.sendall(handshake(stack.port, "/ws/monitor/", cookie=cookie))
     head = client.recv(4096)
     assert b" 101 " in head, head
     text = json.dumps({"span": "5m"}).encode()

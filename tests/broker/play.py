@@ -7,6 +7,8 @@ import time
 import uuid
 from typing import Any
 
+import pytest
+
 from inference.broker import occupancy
 from inference.messages import Accepted, Event, Finished, Job, Started, Timings, Token
 from inference.worker.snapshot import HISTOGRAMS, IDLE
@@ -92,3 +94,16 @@ def picture(worker: str = "w1", state: str = "ready", **more: Any) -> dict[str, 
 
 async def show(**more: Any) -> None:
     await occupancy.put(picture(**more))
+
+
+def count_readings(monkeypatch: pytest.MonkeyPatch) -> list[None]:
+    """One entry for each time that the occupancy is read from now on."""
+    readings: list[None] = []
+    get_all = occupancy.get_all
+
+    async def counted() -> Any:
+        readings.append(None)
+        return await get_all()
+
+    monkeypatch.setattr(occupancy, "get_all", counted)
+    return readings

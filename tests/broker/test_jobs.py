@@ -60,6 +60,14 @@ async def test_a_command_is_heard_once():
     assert await reader.read() == [Command("cancel", second)]
 
 
+async def test_a_lost_job_that_another_job_names_is_submitted_again():
+    lost = job()
+    calls = [{"id": lost.id, "type": "function"}]
+    told_of = [{"role": "assistant", "content": "", "tool_calls": calls}]
+    other = await jobs.submit(Job(new_id(), "apply_template", {"messages": told_of}, ""))
+    assert await jobs.submit_again(lost) not in (None, other)
+
+
 async def test_a_lost_job_that_many_submit_again_is_in_the_queue_once():
     lost = job()
     (entry,) = set(await asyncio.gather(*(jobs.submit_again(lost) for _ in range(9))))

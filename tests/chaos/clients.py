@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from .http import Cut, Exchange, error_of
@@ -70,6 +70,22 @@ class Client(ABC):
             await asyncio.sleep(min(float(exchange.headers["retry-after"]), 10))
             return None
         return self.outcome("failed", error_of(exchange.status, raw))
+
+    async def answered(self, ask: Callable[[], Awaitable[Exchange]], status: int) -> bytes | Outcome:
+        """Ask until the answer has this status: its body, or why there is none."""
+        while True:
+            try:
+                async with await ask() as exchange:
+                    if exchange.status == status:
+                        return await exchange.read()
+                    outcome = await self.refusal(exchange)
+            except Cut as cut:
+                if cut.sent:
+                    return self.outcome("failed", str(cut))
+                outcome = None
+                await asyncio.sleep(RETRY)
+            if outcome is not None:
+                return outcome
 
     async def follow(self) -> Outcome:
         """The stream up to its end, over as many connections as that takes."""
@@ -170,20 +186,11 @@ class ApiClient(Client):
 
     async def _at_once(self) -> Outcome:
         """An answer that is not streamed."""
-        while True:
-            try:
-                async with await self.connect() as exchange:
-                    if exchange.status == 200:
-                        self._put(json.loads(await exchange.read()))
-                        return self.whole()
-                    outcome = await self.refusal(exchange)
-            except Cut as cut:
-                if cut.sent:
-                    return self.outcome("failed", str(cut))
-                outcome = None
-                await asyncio.sleep(RETRY)
-            if outcome is not None:
-                return outcome
+        found = await self.answered(self.connect, 200)
+        if isinstance(found, Outcome):
+            return found
+        self._put(json.loads(found))
+        return self.whole()
 
     def take(self, event: Event) -> Outcome | None:
         if event.data == "[DONE]":

@@ -87,21 +87,9 @@ class PageClient(Client):
 
     async def _ask(self) -> str | Outcome:
         """Begin a chat: its address, or why there is none."""
-        while True:
-            try:
-                async with await self.session.post(
-                    self.port, "/chats/", text=self.request.question.prompt
-                ) as answer:
-                    if answer.status == 201:
-                        return str(json.loads(await answer.read())["url"])
-                    outcome = await self.refusal(answer)
-            except Cut as cut:
-                if cut.sent:
-                    return self.outcome("failed", str(cut))
-                outcome = None
-                await asyncio.sleep(RETRY)
-            if outcome is not None:
-                return outcome
+        prompt = self.request.question.prompt
+        found = await self.answered(lambda: self.session.post(self.port, "/chats/", text=prompt), 201)
+        return found if isinstance(found, Outcome) else str(json.loads(found)["url"])
 
     async def _find(self, chat: str) -> str:
         """The chat's generation, from its page. A page that comes when all is over no longer names it."""

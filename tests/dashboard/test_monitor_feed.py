@@ -4,13 +4,15 @@ import asyncio
 from typing import Any
 
 import pytest
+from channels.layers import get_channel_layer
 from channels.testing import WebsocketCommunicator
 from django.contrib.auth.models import AnonymousUser, User
 
-from dashboard import live
+from dashboard import consumers, live
 from dashboard.consumers import Monitor
 from inference.broker import occupancy, series
-from tests.broker.play import picture
+from inference.broker.connect import async_client
+from tests.broker.play import count_readings, picture
 
 pytestmark = pytest.mark.django_db(transaction=True)  # Channels looks after the connection at each message
 PATIENCE = 60.0  # s
@@ -102,6 +104,22 @@ async def test_without_redis_the_socket_closes_so_that_the_browser_says_it_is_no
     assert (await socket.receive_output())["type"] == "websocket.close"
 
 
+@pytest.mark.parametrize("rubbish", [{"type": "unheard.of"}, {}, [], 7])
+async def test_a_group_message_that_cannot_be_read_ends_the_socket_and_all_beside_it(rubbish: Any):
+    before = asyncio.all_tasks()
+    socket = dial(STAFF)
+    await socket.connect()
+    await socket.receive_json_from()
+    assert "_tell_while_it_may" in repr(asyncio.all_tasks() - before)
+    layer: Any = get_channel_layer()
+    channel = f"{layer.prefix}__group__{consumers.GROUP}"
+    await async_client().publish(channel, layer.serialize(rubbish))
+    await asyncio.wait([socket.future])
+    assert isinstance(socket.future.exception(), TypeError | ValueError | KeyError)
+    while "_tell_while_it_may" in repr(asyncio.all_tasks() - before):  # noqa: ASYNC110 - any that is left
+        await asyncio.sleep(0)
+
+
 async def past_of(socket: Socket) -> Any:
     """The next message about the past."""
     while "past" not in (message := await socket.receive_json_from()):
@@ -141,21 +159,13 @@ async def test_a_span_that_there_is_not_changes_nothing(words):
 
 
 async def test_monitors_of_the_same_moment_share_one_reading(monkeypatch):
-    readings = 0
-    get_all = occupancy.get_all
-
-    async def counted() -> Any:
-        nonlocal readings
-        readings += 1
-        return await get_all()
-
-    monkeypatch.setattr(occupancy, "get_all", counted)
+    readings = count_readings(monkeypatch)
     monkeypatch.setattr(live, "SHARED_S", 60.0)
     sockets = [dial(STAFF) for _ in range(20)]
     for socket in sockets:
         await socket.connect()
         assert (await socket.receive_json_from())["workers"] == []
-    assert readings == 1
+    assert len(readings) == 1
     for socket in sockets:
         await socket.disconnect()
 

@@ -7,7 +7,7 @@ from django.test import Client
 from django.urls import reverse
 
 from dashboard import share
-from inference.models import Chat, Generation, Share
+from inference.models import Chat, Generation, Message, Share
 
 pytestmark = pytest.mark.django_db
 
@@ -120,3 +120,13 @@ def test_a_chat_has_so_many_links_at_most(as_ada, told):
 def test_a_link_takes_no_post(anybody, link):
     assert anybody.post(link).status_code == 405
     assert reverse("shared", args=["x"]) == "/s/x/"
+
+
+def test_an_answer_without_a_word_that_others_are_shown_is_written_anew_beside_it(as_ada, ada, chat):
+    chat.add("user", "What floats?")
+    empty = chat.add("assistant")
+    Generation.objects.create(message=empty, user=ada, state="failed", error="no room")
+    [made] = as_ada.post(f"/chats/{chat.pk}/shares").json()["links"]
+    assert as_ada.post(f"/messages/{empty.pk}/regenerate").status_code == 201
+    Message.objects.filter(generations__state="queued").update(content="Corks, in secret")
+    assert "in secret" not in Client().get(made["url"]).text

@@ -88,6 +88,21 @@ async def test_silence_is_filled_with_comments(generation, ada):
     raise AssertionError("the stream ended")
 
 
+async def test_silence_asks_the_database_nothing_while_a_worker_has_the_answer(generation, ada, monkeypatch):
+    slot = {"state": "decode", "generation": generation.id.hex}
+    await occupancy.put({"worker": "w1", "slots": [slot]})
+    await publish(generation, Accepted(5, 1, -1))
+    monkeypatch.setattr(stream, "find", None)
+    monkeypatch.setattr(stream, "KEEPALIVE_S", 0.01)
+    keepalives = 0
+    async with aclosing(stream.follow(generation, ada, 0)) as chunks:
+        async for chunk in chunks:
+            keepalives += chunk == b": keepalive\n\n"
+            if keepalives == 3:
+                return
+    raise AssertionError("the stream ended")
+
+
 async def test_a_park_in_progress_is_told_with_its_true_wait(generation, ada):
     since = time.time() - 60
     parked = [{"generation": generation.id.hex, "since": since}]

@@ -7,25 +7,18 @@ import threading
 import pytest
 from django.db import connections
 from django.test import Client
+from django.utils import timezone
 
-from dashboard import conversation
 from dashboard.thread import thread
+from inference import limits
 from inference.broker.connect import sync_client
 from inference.broker.keys import IN_FLIGHT, JOBS
-from inference.messages import Accepted, Token
 from inference.models import Chat, Generation, Message, UserLimits
 
-from .test_send import finished, last_job, write_log
+from .play import add, asked, end, post, read
+from .test_send import last_job
 
 pytestmark = pytest.mark.django_db
-
-
-def add(chat: Chat, role: str, content: str, **row) -> Message:
-    """A turn; an answer has a generation, which is over."""
-    message = chat.add(role, content)
-    if role == "assistant":
-        Generation.objects.create(message=message, user=chat.user, **{"state": "finished", **row})
-    return message
 
 
 @pytest.fixture
@@ -33,27 +26,6 @@ def talk(chat: Chat) -> list[Message]:
     """Two questions with their answers."""
     turns = [("user", "One"), ("assistant", "First"), ("user", "Two"), ("assistant", "Second")]
     return [add(chat, role, content) for role, content in turns]
-
-
-def read(chat: Chat) -> list[str]:
-    chat.refresh_from_db()
-    return [message.content for message in chat.path()]
-
-
-def asked() -> list[str]:
-    """What the model was last asked to go on with."""
-    return [message["content"] for message in last_job().body["messages"]]
-
-
-def end(chat: Chat, content: str) -> None:
-    """The answer on its way is written."""
-    generation = Generation.objects.get(message__chat=chat, state="queued")
-    write_log(generation, Accepted(5, 1, -1), Token(1, content), finished())
-    conversation.settle(generation)
-
-
-def post(client: Client, message: Message, what: str, **fields):
-    return client.post(f"/messages/{message.pk}/{what}", fields)
 
 
 # --- regenerate -------------------------------------------------------------------------------------
@@ -182,72 +154,6 @@ def test_a_message_cannot_follow_one_of_another_chat(as_ada, ada, chat, talk):
     assert not other.messages.exists()
 
 
-# --- continue ---------------------------------------------------------------------------------------
-
-UNFINISHED = [
-    {"state": "cancelled", "finish_reason": "cancelled"},
-    {"state": "failed", "error": "the worker died"},
-    {"state": "finished", "finish_reason": "length", "completion_tokens": 9, "max_tokens": 9},
-]
-NO_MORE = [
-    {"state": "finished", "finish_reason": "stop"},
-    {"state": "finished", "finish_reason": "length", "completion_tokens": 9},
-    {"state": "failed", "error": "it exceeds the available context size"},
-]
-
-
-@pytest.mark.parametrize("row", UNFINISHED)
-def test_an_unfinished_answer_goes_on_with_its_own_text(as_ada, chat, row):
-    add(chat, "user", "One")
-    answer = add(chat, "assistant", "Boats fl", **row)
-    assert "data-unfinished" in as_ada.get(f"/chats/{chat.pk}/").text
-    reply = post(as_ada, answer, "continue")
-    assert reply.status_code == 201
-    assert last_job().body["messages"][-1] == {"role": "assistant", "content": "Boats fl"}
-    assert "Boats fl" in reply.json()["html"]  # which the stream adds to
-    assert "Boats fl" in as_ada.get(f"/chats/{chat.pk}/").text  # also after a reload
-    end(chat, "oat.")
-    assert read(chat) == ["One", "Boats float."]
-    assert chat.messages.count() == 2
-
-
-@pytest.mark.parametrize("row", NO_MORE)
-def test_a_complete_answer_does_not_go_on(as_ada, chat, row):
-    add(chat, "user", "One")
-    answer = add(chat, "assistant", "Boats float.", **row)
-    assert "data-unfinished" not in as_ada.get(f"/chats/{chat.pk}/").text
-    reply = post(as_ada, answer, "continue")
-    assert (reply.status_code, "can't be continued" in reply.json()["error"]) == (409, True)
-    assert not sync_client().exists(JOBS, IN_FLIGHT)
-
-
-def test_an_answer_that_has_been_answered_does_not_go_on(as_ada, chat):
-    add(chat, "user", "One")
-    answer = add(chat, "assistant", "Boats fl", state="cancelled")
-    add(chat, "user", "Two")
-    assert post(as_ada, answer, "continue").status_code == 409
-
-
-def test_what_others_are_shown_by_a_link_stays_as_it_is(as_ada, chat):
-    add(chat, "user", "One")
-    answer = add(chat, "assistant", "Boats fl", state="cancelled")
-    chat.shares.create(leaf=answer)
-    post(as_ada, answer, "continue")
-    end(chat, "oat.")
-    assert read(chat) == ["One", "Boats float."]
-    answer.refresh_from_db()
-    assert answer.content == "Boats fl"
-
-
-def test_what_was_written_stays_when_it_cannot_go_on(as_ada, chat, redis_away):
-    add(chat, "user", "One")
-    answer = add(chat, "assistant", "Boats fl", state="cancelled")
-    reply = post(as_ada, answer, "continue")
-    assert reply.status_code == 201
-    assert "the model can&#x27;t be reached" in reply.json()["html"]
-    assert read(chat) == ["One", "Boats fl"]
-
-
 # --- all of them ------------------------------------------------------------------------------------
 
 
@@ -280,6 +186,18 @@ def test_a_deleted_chat_is_not_there(as_ada, chat, talk, what):
     Chat.objects.update(deleted_at=chat.created_at)
     message = talk[2] if what == "edit" else talk[3]
     assert post(as_ada, message, what, text="x").status_code == 404
+
+
+@pytest.mark.parametrize("what", ["regenerate", "edit", "continue"])
+def test_no_answer_begins_in_a_chat_that_is_deleted_at_that_moment(as_ada, chat, monkeypatch, what):
+    question = add(chat, "user", "One")
+    answer = add(chat, "assistant", "Fir", state="cancelled")
+    row = Chat.objects.filter(pk=chat.pk)
+    monkeypatch.setattr(limits, "admit_one_sync", lambda id, user: row.update(deleted_at=timezone.now()))
+    reply = post(as_ada, question if what == "edit" else answer, what, text="Uno")
+    assert reply.status_code == 404
+    assert not Generation.objects.filter(state="queued").exists()
+    assert chat.messages.count() == 2
 
 
 def test_another_version_can_be_read_while_one_is_written(as_ada, chat, talk):

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import pytest
 
+from inference.engine import engine as engine_module
 from inference.engine.engine import Engine
 from inference.engine.llama import Context, Model
 from inference.engine.sampling import Sampler
@@ -83,6 +84,22 @@ def make_tiny_engine(
 ) -> Callable[..., Engine]:
     """make_tiny_engine(n_cells, n_slots=4, **kwargs): where any model will do."""
     return partial(engine_over, tiny_context())
+
+
+@pytest.fixture(scope="module")
+def exact(tmp_path_factory: pytest.TempPathFactory, model: Model) -> Iterator[Context]:
+    """In which a text depends on nothing but its request."""
+    path = tmp_path_factory.mktemp("exact") / "tiny.gguf"
+    tiny.write(path, Path(model.path))
+    context = Context(Model(str(path)), n_ctx=256, n_seq_max=4, n_batch=256, n_threads=1, exact=True)
+    yield context
+    context.close()
+
+
+@pytest.fixture
+def one_piece_a_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each step's share of copies is one piece."""
+    monkeypatch.setattr(engine_module, "COPY_SHARE", 0)
 
 
 E = TypeVar("E")

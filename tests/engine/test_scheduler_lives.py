@@ -11,8 +11,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from inference.engine import scheduler
 from inference.engine.scheduler import DEFAULT, Plan, Pool, line_key, needs
+from inference.simulator.chats import Chat
 from inference.simulator.costs import MEASURED
-from inference.simulator.machine import Chat, Machine
+from inference.simulator.machine import Machine
 
 COPIES_S = 0.5  # the small pools of these tests are copied out and in well within it
 

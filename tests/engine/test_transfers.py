@@ -2,52 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
-from inference.engine import engine as engine_module
 from inference.engine.engine import Engine
-from inference.engine.llama import Context
 from inference.engine.parking import PIECE
 from inference.engine.sequence import Sequence, State
-from inference.messages import Finished, Preempted, Resumed, Token
+from inference.messages import Finished, Preempted
 
 from .conftest import FISHER, KNIGHT, Run
+from .moves import LONG, Make, bring_back, park, step_until, two
 
-Make = Callable[..., Engine]
-LONG = list(range(1000, 1450))  # four pieces with what it says
-
-
-@pytest.fixture(autouse=True)
-def one_piece_a_step(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine_module, "COPY_SHARE", 0)
-
-
-def two(engine: Engine, prompt: str | list[int] = LONG) -> tuple[Run, Sequence, Sequence]:
-    """A long chat and a neighbour, both decoding."""
-    run = Run(engine)
-    chat, neighbour = run.add(prompt, 200), run.add(KNIGHT, 300)
-    step_until(run, lambda: chat.decoding and neighbour.decoding)
-    return run, chat, neighbour
-
-
-def step_until(run: Run, done: Callable[[], bool]) -> None:
-    for _ in range(1000):
-        if done():
-            return
-        run.step()
-    raise AssertionError("it does not come to that")
-
-
-def park(run: Run, chat: Sequence) -> None:
-    assert run.engine.hold(chat.id) == ""
-    step_until(run, lambda: chat.state is State.PARKED)
-
-
-def bring_back(run: Run, chat: Sequence) -> None:
-    assert run.engine.release(chat.id) == ""
-    step_until(run, lambda: chat.state is State.RESIDENT)
+pytestmark = pytest.mark.usefixtures("one_piece_a_step")
 
 
 def check_cells(engine: Engine, chat: Sequence, neighbour: Sequence) -> None:
@@ -210,132 +175,3 @@ def test_a_cancel_in_the_midst_of_a_transfer_frees_everything(make_tiny_engine: 
     newcomer = run.add(KNIGHT, 5)
     run.step()
     assert newcomer.slot == chat.slot
-
-
-def test_hold_and_release_say_why_they_cannot(make_tiny_engine: Make) -> None:
-    engine = make_tiny_engine(1024)
-    run, chat, neighbour = two(engine)
-    queued = run.add(KNIGHT, 5)
-    assert engine.hold(queued.id) == "has no slot yet"
-    assert engine.hold("nobody") == engine.release("nobody") == "is over"
-    assert engine.release(chat.id) == "is not held"
-    engine.cancel(queued.id)
-    assert engine.hold(queued.id) == engine.release(queued.id) == "is over"
-
-    chat.park_due = True  # parked, but not by hand
-    for state in (State.LEAVING, State.PARKED, State.RETURNING):
-        step_until(run, lambda state=state: chat.state is state)  # type: ignore[misc]
-        assert engine.hold(chat.id) == "is parked already"
-        assert engine.release(chat.id) == "is not held"
-    step_until(run, lambda: chat.decoding)
-
-    assert engine.hold(chat.id) == ""
-    assert chat.state is State.LEAVING
-    assert engine.hold(chat.id) == "is parked already"
-    step_until(run, lambda: chat.state is State.PARKED)
-    assert engine.hold(chat.id) == "is parked already"
-    bring_back(run, chat)
-    assert engine.release(chat.id) == "is not held"
-    assert len(run.of(chat, Preempted)) == len(run.of(chat, Resumed)) == 2
-    assert neighbour.generated > 0
-
-
-def test_where_nothing_is_ever_parked_nothing_can_be_held(make_tiny_engine: Make) -> None:
-    run, chat, _ = two(make_tiny_engine(1024, preempt_ram=0))
-    assert run.engine.swap == "off"
-    assert run.engine.hold(chat.id) == "cannot be parked: parking is switched off (--preempt-ram 0)"
-    assert not chat.held
-
-
-def test_a_held_one_does_not_return_and_blocks_nobody(make_tiny_engine: Make) -> None:
-    engine = make_tiny_engine(1024)
-    run, chat, neighbour = two(engine)
-    park(run, chat)
-    assert run.of(chat, Preempted)[0].cause == "hand"
-    said = chat.generated
-    neighbour.park_due = True
-    newcomer = run.add(LONG, 30)
-    run.finish()
-    assert (neighbour.generated, newcomer.generated) == (300, 30)
-    assert (chat.state, chat.generated) == (State.PARKED, said)
-    assert engine.idle
-    assert engine.step() == []
-    engine.release(chat.id)
-    assert not engine.idle
-    run.finish()
-    assert chat.generated == 200
-
-
-@pytest.mark.parametrize("nth", [1, 2, 4])
-def test_a_failed_restore_beside_others_leaves_it_parked_and_loses_nothing(
-    make_tiny_engine: Make, monkeypatch: pytest.MonkeyPatch, nth: int
-) -> None:
-    run = Run(make_tiny_engine(2048))
-    seq, neighbour = run.add(LONG, 30), run.add(LONG[:10], 400)
-    while not (seq.decoding and neighbour.decoding):
-        run.step()
-    load, calls = Context.load_piece, []
-
-    def fails_once(self: Context, seq_id: int, data: object) -> bool:
-        calls.append(seq_id)
-        return len(calls) != nth and load(self, seq_id, data)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(Context, "load_piece", fails_once)
-    run.engine.hold(seq.id)
-    run.engine.release(seq.id)
-    run.finish()
-    assert len(calls) == 4 + nth  # those before the failure came in again
-    assert run.kinds(seq) == ["started", "preempted", "resumed", "finished"]
-    assert (seq.generated, neighbour.generated) == (30, 400)
-    assert run.engine.counters.recomputed_tokens_total == 0
-    assert sum(run.engine.counters.copy_out_seconds.counts) == 1
-    assert run.engine.counters.parks == run.engine.counters.resumes == {("hand", "swap"): 1}
-    assert run.engine.parked_bytes == 0
-
-
-def alone(make: Make, preempt_every: int) -> tuple[Run, list[int]]:
-    """A run of one long chat to its end, and the chat's tokens."""
-    run = Run(make(1024, preempt_every=preempt_every))
-    return run, run.finish_one(LONG, 30).tokens
-
-
-@pytest.mark.parametrize("nth", [1, 2, 4])
-def test_what_cannot_be_restored_though_nobody_else_is_there_is_recomputed(
-    make_tiny_engine: Make, monkeypatch: pytest.MonkeyPatch, nth: int
-) -> None:
-    _, reference = alone(make_tiny_engine, 0)
-    load, calls = Context.load_piece, []
-
-    def fails_from_the_nth(self: Context, seq_id: int, data: object) -> bool:
-        calls.append(seq_id)
-        return len(calls) < nth and load(self, seq_id, data)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(Context, "load_piece", fails_from_the_nth)
-    run, parked = alone(make_tiny_engine, 20)
-    assert parked == reference
-    assert len(calls) == nth
-    kinds = [e.kind for e in run.events["0"] if not isinstance(e, Token)]
-    assert kinds == ["started", "preempted", "resumed", "finished"]
-    assert run.engine.counters.recomputed_tokens_total == len(LONG) + 19
-    assert run.engine.parked_bytes == 0
-
-
-@pytest.mark.parametrize("nth", [1, 3])
-def test_what_cannot_be_saved_is_recomputed(
-    make_tiny_engine: Make, monkeypatch: pytest.MonkeyPatch, nth: int
-) -> None:
-    _, reference = alone(make_tiny_engine, 0)
-    save, calls = Context.save_piece, []
-
-    def fails_once(self: Context, *args: int) -> object:
-        calls.append(args)
-        return None if len(calls) == nth else save(self, *args)
-
-    monkeypatch.setattr(Context, "save_piece", fails_once)
-    run, parked = alone(make_tiny_engine, 20)
-    assert parked == reference
-    assert run.engine.counters.recomputed_tokens_total == len(LONG) + 19
-    assert run.engine.parked_bytes == run.engine.kept_bytes == 0
-    methods = [e.method for e in run.events["0"] if isinstance(e, Preempted | Resumed)]
-    assert methods == ["swap", "recompute"]
-    assert run.engine.counters.parks == run.engine.counters.resumes == {("forced", "recompute"): 1}

@@ -6,6 +6,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client as Browser
 
+from inference import revocation
 from inference.broker.connect import sync_client
 from inference.broker.keys import CONTROL
 from inference.models import Chat, Generation, Share
@@ -40,6 +41,13 @@ def chat(ada: User) -> Chat:
 def generation(chat: Chat) -> Generation:
     """Ada's, on its way."""
     return Generation.objects.create(message=chat.add("assistant"), user=chat.user)
+
+
+@pytest.fixture
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Streams are looked after so often that a test need not wait."""
+    monkeypatch.setattr(revocation, "LOOK_EVERY_S", 0.01)
+    monkeypatch.setattr(revocation, "AGAIN_S", 0.5)
 
 
 def argument(route: str, generation: Generation) -> list[object]:

@@ -16,8 +16,9 @@ from django.test import Client
 from dashboard import consumers, live
 from inference.broker import occupancy
 from inference.serve.connection import MOST_UNSENT
-from tests.broker.play import picture
+from tests.broker.play import count_readings, picture
 from tests.web.conftest import WebServer
+from tests.web.websocket import handshake
 
 pytestmark = pytest.mark.django_db(transaction=True)
 SIZE = 100_000  # characters of a picture
@@ -32,17 +33,7 @@ def cookie() -> str:
 
 def dial(server: WebServer, cookie: str) -> socket.socket:
     client = server.connect()
-    lines = [
-        "GET /ws/monitor/ HTTP/1.1",
-        f"Host: 127.0.0.1:{server.port}",
-        f"Origin: http://127.0.0.1:{server.port}",
-        "Upgrade: websocket",
-        "Connection: Upgrade",
-        "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
-        "Sec-WebSocket-Version: 13",
-        f"Cookie: {cookie}",
-    ]
-    client.sendall("\r\n".join(lines).encode() + b"\r\n\r\n")
+    client.sendall(handshake(server.port, "/ws/monitor/", cookie=cookie))
     return client
 
 
@@ -57,23 +48,15 @@ async def test_a_monitor_that_is_not_read_is_bounded_and_then_told_what_is_true(
     monkeypatch.setattr(consumers, "AT_LEAST_S", 0.0)
     monkeypatch.setattr(consumers, "AT_MOST_S", 0.0)  # it is told without a pause
     monkeypatch.setattr(live, "SHARED_S", 0.0)
-    made = 0
-    get_all = occupancy.get_all
-
-    async def counted() -> Any:
-        nonlocal made
-        made += 1
-        return await get_all()
-
-    monkeypatch.setattr(occupancy, "get_all", counted)
+    made = count_readings(monkeypatch)
     await occupancy.put(picture("w1", padding="x" * SIZE))
     with dial(server, await database_sync_to_async(cookie)()) as client:
         await until(lambda: behind(server))
-        before = made
+        before = len(made)
         for _ in range(200):
             await occupancy.put(picture("w1", padding="x" * SIZE))
             assert await server.unsent() <= MOST_UNSENT + 2 * SIZE
-        assert made == before  # and nothing is made for it
+        assert len(made) == before  # and nothing is made for it
         await occupancy.put(picture("last"))
         seen = b""
         while b'"worker":"last"' not in seen:

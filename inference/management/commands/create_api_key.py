@@ -11,8 +11,8 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils import timezone
 
-from inference.auth import create_key
 from inference.messages import HIGHEST, LOWEST, PRIORITIES
+from inference.models import ApiKey
 
 MOST = 100_000
 
@@ -83,4 +83,5 @@ class Command(BaseCommand):
             raise CommandError("the name is empty")
         bounds = {field: options[field] for field in ("max_priority", "max_concurrent", "max_output")}
         expires_at = timezone.now() + timedelta(days=expires_in) if expires_in else None
-        self.stdout.write(create_key(name.strip()[:100], owner, expires_at=expires_at, **bounds))
+        _row, key = ApiKey.objects.create_key(name.strip()[:100], owner, expires_at=expires_at, **bounds)
+        self.stdout.write(key)

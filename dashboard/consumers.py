@@ -69,7 +69,20 @@ class GenerationEvents(StreamConsumer):
         return []  # a cookie opens this, so it is for our own pages
 
 
-class ChatFeed(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
+class Feeding(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
+    """A WebSocket with a task beside it, which ends with it also where a group message cannot be read."""
+
+    feeding: asyncio.Task[None] | None = None
+
+    async def __call__(self, *arguments: Any) -> None:
+        try:
+            await super().__call__(*arguments)
+        finally:
+            if self.feeding is not None:
+                self.feeding.cancel()
+
+
+class ChatFeed(Feeding):
     """What goes on in a person's chats, for one open page: `feed.Feed.news()`.
 
     `?since=` is where the changes ended that the page shows.
@@ -86,7 +99,7 @@ class ChatFeed(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
         self.heard = asyncio.Event()
         self.group = people.group(user.pk)
         await self.channel_layer.group_add(self.group, self.channel_name)
-        self.telling = asyncio.create_task(self._tell_while_it_may())
+        self.feeding = asyncio.create_task(self._tell_while_it_may())
 
     async def chats_changed(self, message: dict[str, Any]) -> None:
         self.feed.tell()
@@ -112,12 +125,12 @@ class ChatFeed(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
                     await self.heard.wait()
 
     async def disconnect(self, code: int) -> None:
-        if hasattr(self, "telling"):
-            self.telling.cancel()
+        if self.feeding is not None:
+            self.feeding.cancel()
             await self.channel_layer.group_discard(self.group, self.channel_name)
 
 
-class Monitor(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
+class Monitor(Feeding):
     """The live picture for staff: `live.picture()`, and once a page has sent {"span": …}, `live.Past`.
 
     A group message only says that there is news; what is sent is read at that moment, however many came.
@@ -132,10 +145,10 @@ class Monitor(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
         self.news = asyncio.Event()
         self.past = live.Past()
         await self.channel_layer.group_add(GROUP, self.channel_name)
-        self.feed = asyncio.create_task(self._feed())
+        self.feeding = asyncio.create_task(self._feed())
 
     async def receive_json(self, content: Any, **_: Any) -> None:
-        if hasattr(self, "feed") and isinstance(content, dict):
+        if self.feeding is not None and isinstance(content, dict):
             self.past.choose(content.get("span"))
             self.news.set()
 
@@ -163,6 +176,6 @@ class Monitor(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
                     await self.news.wait()
 
     async def disconnect(self, code: int) -> None:
-        if hasattr(self, "feed"):
-            self.feed.cancel()
+        if self.feeding is not None:
+            self.feeding.cancel()
             await self.channel_layer.group_discard(GROUP, self.channel_name)

@@ -4,12 +4,14 @@ import asyncio
 from typing import Any
 
 import pytest
+from channels.layers import get_channel_layer
 from channels.testing import WebsocketCommunicator
 from django.contrib.auth.models import AnonymousUser, User
 
-from dashboard import live
+from dashboard import consumers, live
 from dashboard.consumers import Monitor
 from inference.broker import occupancy, series
+from inference.broker.connect import async_client
 from tests.broker.play import picture
 
 pytestmark = pytest.mark.django_db(transaction=True)  # Channels looks after the connection at each message
@@ -100,6 +102,21 @@ async def test_without_redis_the_socket_closes_so_that_the_browser_says_it_is_no
     await socket.receive_json_from()
     redis_server.kill()
     assert (await socket.receive_output())["type"] == "websocket.close"
+
+
+@pytest.mark.parametrize("rubbish", [{"type": "unheard.of"}, {}, [], 7])
+async def test_a_group_message_that_cannot_be_read_ends_the_socket_and_all_beside_it(rubbish: Any):
+    before = asyncio.all_tasks()
+    socket = dial(STAFF)
+    await socket.connect()
+    await socket.receive_json_from()
+    layer: Any = get_channel_layer()
+    channel = f"{layer.prefix}__group__{consumers.GROUP}"
+    await async_client().publish(channel, layer.serialize(rubbish))
+    await asyncio.wait([socket.future])
+    assert isinstance(socket.future.exception(), TypeError | ValueError | KeyError)
+    while "Monitor._feed" in repr(asyncio.all_tasks() - before):  # noqa: ASYNC110 - any that is left
+        await asyncio.sleep(0)
 
 
 async def past_of(socket: Socket) -> Any:

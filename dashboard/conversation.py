@@ -258,7 +258,14 @@ def is_lost(generation: Generation) -> bool:
     for it, or Redis lost it. Raises RedisError or OSError while Redis is away."""
     id = generation.id.hex
     alive, known = occupancy.overview_sync()
-    return alive and id not in known and not log.read_sync(id) and not jobs.is_waiting_sync(id)
+    return alive and id not in known and not log.read_sync(id) and id not in jobs.waiting_sync()
+
+
+def can_be_asked_again(generation: Generation) -> bool:
+    """Whether rows say all that it takes, and nobody has heard anything of it."""
+    message = generation.message
+    is_there = message is not None and message.chat.deleted_at is None and generation.user is not None
+    return is_there and generation.started_at is None
 
 
 def mend(generation: Generation) -> bool:

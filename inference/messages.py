@@ -8,12 +8,14 @@ log and the group message carry the same number, so that a reader can see a gap.
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any, ClassVar, Literal
+import re
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Any, ClassVar, Literal, get_args, get_origin, get_type_hints
 
 JobKind = Literal["generate", "tokenize", "detokenize", "apply_template"]
 Prompt = str | tuple[int | str, ...]  # text, token ids, or a mix of both
 RANDOM_SEED = 2**32 - 1  # llama.cpp's own mark for "choose one"
+MOST_SIBLINGS = 256  # as many as two hex digits tell apart
 
 # As in vLLM, the lower number goes first.
 HIGHEST, HIGH, NORMAL, LOW, LOWEST = -100, -1, 0, 1, 100
@@ -108,6 +110,14 @@ def _prompt(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
+def from_json(raw: str | bytes) -> Any:
+    """Raises ValueError for what is no JSON."""
+    try:
+        return json.loads(raw)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+
+
 def sibling_ids(job_id: str, n: int) -> list[str]:
     """The ids of a job's generations, 32 hex digits each, that differ in the last two at most.
 
@@ -138,7 +148,16 @@ class Job:
 
     @classmethod
     def from_json(cls, raw: str | bytes) -> Job:
-        return cls(**json.loads(raw))
+        """Raises ValueError for what is no job."""
+        found: Job = _read(cls, from_json(raw))
+        prompts, n = found.body.get("prompts", ()), found.body.get("n", 1)
+        if not re.fullmatch("[0-9a-f]{32}", found.id):
+            raise ValueError(f"no id of a job: {found.id!r:.80}")
+        if not (isinstance(prompts, list | tuple) and type(n) is int):
+            raise ValueError("prompts and n are no list and no number")
+        if not 1 <= max(1, len(prompts)) * n <= MOST_SIBLINGS:
+            raise ValueError(f"{len(prompts)} prompts times {n} are no number of generations")
+        return found
 
 
 # --- events ---------------------------------------------------------------------------------------
@@ -298,10 +317,49 @@ def encode_event(event: Event) -> list[Any]:
     return [event.kind, asdict(event)]
 
 
-def decode_event(data: list[Any]) -> Event:
-    if data[0] == "token":
-        return Token(data[1], data[2])
-    fields = data[1]
-    if data[0] == "finished":
-        fields = {**fields, "timings": Timings(**fields["timings"])}
-    return _TYPES[data[0]](**fields)  # type: ignore[no-any-return]
+def decode_event(data: Any) -> Event:
+    """The event in such a list. Raises ValueError for what is none."""
+    try:
+        kind = data[0]
+        if kind == "token":
+            _, token, text = data
+            if type(token) is int and type(text) is str:
+                return Token(token, text)
+        elif kind in _TYPES:
+            _, values = data
+            if kind == "finished":
+                values = {**values, "timings": _read(Timings, values["timings"])}
+            return _read(_TYPES[kind], values)  # type: ignore[no-any-return]
+    except (TypeError, LookupError) as error:
+        raise ValueError(f"no event: {error!r}") from error
+    raise ValueError(f"no event: {data!r:.80}")
+
+
+def _read(cls: type[Any], values: Any) -> Any:
+    """An instance made of fields that came as JSON. Raises ValueError when they are not its own."""
+    if not isinstance(values, dict):
+        raise ValueError(f"no {cls.__name__}: {values!r:.80}")
+    wanted = _FIELDS.get(cls) or _FIELDS.setdefault(cls, _fields(cls))
+    for name, value in values.items():
+        if name not in wanted or not isinstance(value, wanted[name]):
+            raise ValueError(f"no {name} of a {cls.__name__}: {value!r:.80}")
+    try:
+        return cls(**values)
+    except TypeError as error:  # one is missing
+        raise ValueError(str(error)) from error
+
+
+_FIELDS: dict[type[Any], dict[str, tuple[type, ...]]] = {}
+
+
+def _fields(cls: type[Any]) -> dict[str, tuple[type, ...]]:
+    """The types that each field of a message may have in JSON."""
+    found: dict[str, tuple[type, ...]] = {}
+    hints = get_type_hints(cls)
+    for one in fields(cls):
+        hint = hints[one.name]
+        if get_origin(hint) is Literal:
+            hint = type(get_args(hint)[0])
+        hint = get_origin(hint) or hint
+        found[one.name] = (float, int) if hint is float else (hint,)
+    return found

@@ -10,6 +10,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from functools import partial
 from typing import TypeVar
 from uuid import UUID
@@ -155,7 +156,8 @@ def _lives_in(entries: Sequence[Entry]) -> dict[UUID, Life]:
 
 
 def _texts_written_by(entries: Sequence[Entry]) -> dict[UUID, str]:
-    """The whole text of each generation that ends in this batch and writes a message.
+    """The whole text of each generation that ends in this batch and writes a message. Where its log cannot be
+    read, the text up to there, and its record becomes that of a failure.
 
     Read before the transaction, so that no write lock is held while Redis answers.
     """
@@ -169,6 +171,8 @@ def _texts_written_by(entries: Sequence[Entry]) -> dict[UUID, str]:
 def _text_of(record: Record) -> str:
     events = [event for _, event in event_log.read_sync(record["id"], 0)]
     text = "".join(event.text for event in events if isinstance(event, Token | Finished))
-    if not any(isinstance(event, Finished) for event in events):
+    if event_log.UNREADABLE in events:
+        record |= {"kind": "failed", "data": asdict(event_log.UNREADABLE)}
+    elif not any(isinstance(event, Finished) for event in events):
         text += record["data"].get("text", "")
     return storable(text)

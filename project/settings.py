@@ -10,7 +10,7 @@ from pathlib import Path
 
 import dj_database_url
 
-from inference.broker.connect import redis_url
+from inference.broker.connect import layer_host
 from inference.options import Options
 from project import email
 
@@ -128,7 +128,7 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 CHANNEL_LAYERS = {
     "default": {
         "BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer",
-        "CONFIG": {"hosts": [redis_url()], "prefix": "berth:layer"},
+        "CONFIG": {"hosts": [layer_host()], "prefix": "berth:layer"},
     }
 }
 
@@ -175,5 +175,9 @@ LOGGING = {
         "channels_redis": {"level": "CRITICAL"},
         # Anybody can send a wrong Host header; it is answered with 400, and is no error of ours.
         "django.security.DisallowedHost": {"level": "CRITICAL"},
+        # So can anybody send too much.
+        "django.security.RequestDataTooBig": {"level": "CRITICAL"},
+        "django.security.TooManyFieldsSent": {"level": "CRITICAL"},
+        "django.security.TooManyFilesSent": {"level": "CRITICAL"},
     },
 }

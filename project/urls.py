@@ -6,6 +6,7 @@ from django.views.i18n import JavaScriptCatalog, set_language
 from dashboard import sign_in
 from dashboard.account import reset, sign_up
 
+handler400 = "dashboard.errors.bad_request"
 urlpatterns = [
     path("admin/login/", sign_in.of_admin),
     path("admin/", admin.site.urls),

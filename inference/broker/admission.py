@@ -28,9 +28,12 @@ local function release(id)
   local n
   for word in string.gmatch(permit or '', '%S+') do
     if not n then
-      n = tonumber(word)
-    elseif redis.call('HINCRBY', '{IN_FLIGHT}', word, -n) <= 0 then
-      redis.call('HDEL', '{IN_FLIGHT}', word)
+      n = tonumber(word) or 0
+    else
+      local left = redis.pcall('HINCRBY', '{IN_FLIGHT}', word, -n)
+      if type(left) == 'table' or left <= 0 then  -- none, or no number
+        redis.call('HDEL', '{IN_FLIGHT}', word)
+      end
     end
   end
 end

@@ -7,6 +7,7 @@ import functools
 import hashlib
 import logging
 import os
+import select
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
@@ -48,13 +49,45 @@ def redis_url() -> str:
         return f"unix://{data_dir / 'redis.sock'}"
 
 
+# Redis has closed its end. Where the kernel has no such event, all that can be read will do: on a connection
+# on which no command is under way there should be nothing.
+GONE = getattr(select, "POLLRDHUP", select.POLLIN)
+
+
+async def let_go_if_gone(connection: Any) -> None:
+    """Close a connection on which no command is under way if Redis has ended it, however lately, with or
+    without a goodbye; the next command opens another.
+
+    redis-py asks only what the event loop has heard of, and of that not whether the connection was reset.
+    The kernel knows at once.
+    """
+    reader, writer = connection._reader, connection._writer
+    if reader is None or writer is None:
+        return
+    is_gone = writer.transport.is_closing() or reader.at_eof() or reader.exception() is not None
+    if not is_gone:
+        poll = select.poll()
+        poll.register(writer.get_extra_info("socket"), GONE)
+        is_gone = bool(poll.poll(0))
+    if is_gone:
+        await connection.disconnect(nowait=True)
+
+
+class _Pool(redis.asyncio.BlockingConnectionPool):
+    """Lends no connection that Redis has ended."""
+
+    async def ensure_connection(self, connection: Any) -> None:
+        await let_go_if_gone(connection)
+        await super().ensure_connection(connection)
+
+
 # No command is sent twice: a job that arrived although its answer was lost would run twice.
 def async_client() -> redis.asyncio.Redis:
     """The client of the running event loop."""
     loop = asyncio.get_running_loop()
     client = _clients.get(loop)
     if client is None:
-        pool = redis.asyncio.BlockingConnectionPool.from_url(
+        pool = _Pool.from_url(
             redis_url(),
             max_connections=MOST_CONNECTIONS,
             timeout=SOCKET_TIMEOUT,
@@ -99,18 +132,22 @@ class _Wire:
         """The reply to one command. Raises RedisError or OSError, after which the connection is a new one
         unless it was an answer."""
         async with self._turn, asyncio.timeout(SOCKET_TIMEOUT):
-            reader: asyncio.StreamReader | None = getattr(self.connection, "_reader", None)
-            # Redis has ended since, with or without a goodbye, and may be back.
-            if reader is not None and (reader.at_eof() or reader.exception() is not None):
-                await self.connection.disconnect()
+            await let_go_if_gone(self.connection)
             await self.connection.send_command(*command)
             return await self.connection.read_response()
 
 
 @functools.cache
 def sync_client() -> redis.Redis:
-    """The client of this process's threads; redis-py keeps a connection for each that is at work."""
+    """The client of this process's threads; redis-py keeps a connection for each that is at work, and asks
+    the kernel whether it is still there before it lends it."""
     return redis.Redis.from_url(redis_url(), socket_timeout=SOCKET_TIMEOUT, retry=Retry(NoBackoff(), 0))
+
+
+def layer_host() -> dict[str, Any]:
+    """What the channel layer's connections are made from. What it sends may come twice, so it tries again
+    where Redis has ended the connection: a subscription that failed would be a request that fails."""
+    return {"address": redis_url(), "retry": AsyncRetry(NoBackoff(), 1)}
 
 
 async def close() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from inference.messages import Answer
@@ -34,6 +35,16 @@ class Command(NamedTuple):
     slot: str = ""
     reply: str = ""
     priority: str = ""
+
+    @classmethod
+    def read(cls, fields: dict[bytes, bytes]) -> Command:
+        """Raises ValueError for what is none."""
+        try:
+            found = cls(**{key.decode(): value.decode() for key, value in fields.items()})
+        except TypeError as error:
+            raise ValueError(str(error)) from error
+        int(found.slot or 0), int(found.priority or 0)
+        return found
 
 
 async def cancel(id: str) -> None:
@@ -65,7 +76,7 @@ async def cancelled() -> set[str]:
     may have refused. Waits for Redis while it is away."""
     since = f"{max(0, int(time.time() * 1000) - LOOK_BACK_MS)}-0"
     found: Any = await patiently(lambda: async_client().xrange(CONTROL, min=since))
-    return {f[b"id"].decode() for _, f in found if f[b"kind"] == b"cancel" and not f[b"reply"]}
+    return {one.id for one in _commands(found) if one.kind == "cancel" and not one.reply}
 
 
 def ask_sync(command: Command) -> dict[str, Any] | None:
@@ -78,6 +89,15 @@ def ask_sync(command: Command) -> dict[str, Any] | None:
 
 def _add(client: Any, command: Command) -> Any:
     return client.xadd(CONTROL, command._asdict(), maxlen=MAX_COMMANDS, approximate=True)
+
+
+def _commands(found: Iterable[tuple[bytes, dict[bytes, bytes]]]) -> Iterator[Command]:
+    """Those in entries of the stream; what is none is left out."""
+    for entry, fields in found:
+        try:
+            yield Command.read(fields)
+        except ValueError as error:
+            logger.error("Entry %s of the commands is none: %s", entry.decode(), error)
 
 
 class ControlReader:
@@ -94,8 +114,8 @@ class ControlReader:
         )
         commands = []
         for self._last, fields in found:
-            command = Command(**{key.decode(): value.decode() for key, value in fields.items()})
             said_at = int(self._last.partition(b"-")[0])
-            if not command.reply or said_at >= self._since:  # who asked a predecessor waits no longer
-                commands.append(command)
+            for command in _commands([(self._last, fields)]):
+                if not command.reply or said_at >= self._since:  # who asked a predecessor waits no longer
+                    commands.append(command)
         return commands

@@ -20,7 +20,7 @@ from weakref import WeakKeyDictionary
 from channels.layers import get_channel_layer
 from django.conf import settings
 
-from inference.messages import Event, Failed, decode_event, encode_event
+from inference.messages import Event, decode_event
 from inference.tasks import heed
 
 from . import control, log
@@ -36,7 +36,6 @@ LOOK_EVERY_S = 0.5
 # Looks at which a follower had heard nothing. At the next, 1 to 1.5 s after its last event, its log is asked.
 SILENT_LOOKS = 2
 MOST_LOOKED_AT = 1000  # logs in one round trip
-LOST = Failed(500, "server_error", "part of the answer was lost; send the request again")
 
 _hubs: WeakKeyDictionary[asyncio.AbstractEventLoop, Hub] = WeakKeyDictionary()
 
@@ -91,9 +90,11 @@ class Hub:
         while True:
             try:
                 message = await layer.receive(channel)
-                for id, last, events in message["events"]:
-                    for follower in self._followers.get(id, ()):
-                        follower.push(last, events)
+                for id, last, told in message["events"]:
+                    if followers := self._followers.get(id):
+                        events = [decode_event(event) for event in told]
+                        for follower in followers:
+                            follower.push(last, events)
             except Exception:
                 logger.exception("A message of events could not be read; the log has them")
                 await asyncio.sleep(RETRY_S)
@@ -149,7 +150,7 @@ class Follower:
             False  # it does, and no message came: perhaps of a worker that does not know of this one
         )
         self._silent_looks = 0
-        self._queue: deque[tuple[int, log.Encoded]] = deque()
+        self._queue: deque[tuple[int, Event]] = deque()
         self._waiter: asyncio.Future[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
 
@@ -201,10 +202,7 @@ class Follower:
 
     def ready(self) -> tuple[int, Event] | None:
         """The next event and its number if it has come already."""
-        if not self._queue:
-            return None
-        seq, event = self._queue.popleft()
-        return seq, decode_event(event)
+        return self._queue.popleft() if self._queue else None
 
     @property
     def known(self) -> int:
@@ -230,7 +228,7 @@ class Follower:
         self._queue.clear()
         self._wake()
 
-    def push(self, last: int, events: Sequence[log.Encoded]) -> None:
+    def push(self, last: int, events: Sequence[Event]) -> None:
         """Take events that have come together; `last` is the number of the last one."""
         known = self._expected - 1 - (last - len(events))  # how many of them came before
         if known >= len(events):
@@ -283,5 +281,5 @@ class Follower:
         broken = bool(found) and found[-1][0] >= self._expected
         if (missing or broken) and len(self._queue) < self._max_queued:
             logger.error("Events of generation %s are lost, from number %d on", self.id, self._expected)
-            self.push(self._expected, [encode_event(LOST)])
+            self.push(self._expected, [log.UNREADABLE])
         return True

@@ -7,6 +7,7 @@ A job stays in the stream until its worker has acknowledged it. The consumers ar
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
@@ -160,10 +161,14 @@ async def is_in_queue(entry: str) -> bool:
     return bool(await async_client().xrange(JOBS, min=entry, max=entry))
 
 
-def is_waiting_sync(job_id: str) -> bool:
-    """Whether a job is in the queue, by reading all of it. For a thread."""
+def waiting_sync() -> set[str]:
+    """The ids of all generations whose jobs are in the queue: those that are not over. For a thread."""
     queue: Any = sync_client().xrange(JOBS)
-    return any(Job.from_json(fields[b"job"]).id == job_id for _, fields in queue)
+    found: set[str] = set()
+    for _, fields in queue:
+        with contextlib.suppress(KeyError, ValueError):  # its reader drops it
+            found.update(Job.from_json(fields[b"job"]).generations())
+    return found
 
 
 def submit_sync(job: Job, record: dict[str, Any] | None = None) -> None:
@@ -214,7 +219,7 @@ class JobReader:
         without hearing of it."""
         async with self._claiming:
             found = await patiently(lambda: self._claim(lease))
-            culprits = {entry: culprit.decode() for entry, _, culprit in found}
+            culprits = {entry: culprit.decode(errors="replace") for entry, _, culprit in found}
             jobs = await self._jobs([(e, dict(zip(f[::2], f[1::2], strict=True))) for e, f, _ in found])
             again, self._again = self._again, []
             return [Claimed.of(job, culprits[self._taken[job.id]]) for job in jobs] + again
@@ -265,7 +270,7 @@ class JobReader:
         for entry, fields in found:
             try:
                 job = Job.from_json(fields[b"job"])
-            except (KeyError, TypeError, ValueError):
+            except (KeyError, ValueError):
                 logger.error("Entry %s of the queue is no job and is dropped", entry.decode())
                 unusable.append(entry)
                 continue

@@ -17,6 +17,7 @@ SUSPECTS = f"{PREFIX}suspects:"  # with a token: hash; what that incarnation tri
 ADMITTED = f"{PREFIX}admitted"  # sorted set: job -> the second at which its permit lapses
 PERMITS = f"{PREFIX}permits"  # hash: job -> how many generations, and whose
 IN_FLIGHT = f"{PREFIX}in-flight"  # hash: account -> its generations that are not over
+PATROL = f"{PREFIX}patrol"  # string; there as long as nobody else need look for answers that are lost
 BELL = f"{PREFIX}bell"  # channel; heard by every web process
 
 WORKER_GROUP = "workers"

@@ -1,20 +1,28 @@
 """The event log: one Redis stream a generation. It is the truth; the group message is only fast.
 
 An entry holds the events that were written together, and when. Its id is `<number of the last of them>-0`,
-so that none can be written twice, and reading on from a number is a range of the stream.
+so that none can be written twice, and reading on from a number is a range of the stream. An entry that cannot
+be read is, to whoever reads the log, the end of its generation: a failure that says so.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from inference.messages import Event, Failed, Finished, decode_event
+from redis.exceptions import ResponseError
+
+from inference.messages import TERMINAL, Event, Failed, Finished, decode_event, from_json
 from inference.options import Options
 
 from .connect import Script, async_client, entries, sync_client
 from .keys import event_log, stream
+
+logger = logging.getLogger(__name__)
+
+UNREADABLE = Failed(500, "server_error", "part of the answer was lost; send the request again")
 
 KEEP_S = Options.from_env().log_lifetime  # a log that nobody has written down yet
 RENEW_EVERY_S = KEEP_S / 4  # while its generation is not over
@@ -32,6 +40,7 @@ return found
 
 Encoded = list[Any]  # an event as messages.encode_event writes it
 Entry = tuple[int, list[Encoded]]  # events that were written together, and the number of the last
+Read = tuple[int, list[Event]]  # the same, read; no events: it cannot be read
 Dated = tuple[int, Event, float]  # an event, its number, and when it was written, in seconds of the epoch
 
 # What an entry holds in its field `e`; its field `t` is the time in milliseconds of the epoch.
@@ -48,23 +57,34 @@ def let_go_sync(ids: Iterable[str]) -> None:
 
 
 async def read(id: str, after: int = 0) -> list[tuple[int, Event]]:
-    """All events with a sequence number above `after`, in order."""
+    """All events with a sequence number above `after`, in order. Raises RedisError or OSError."""
     return list(_events(await read_entries(id, after), after))
 
 
 def read_sync(id: str, after: int = 0) -> list[tuple[int, Event]]:
     """`read` for a thread."""
-    return list(_events(_entries(sync_client().xrange(event_log(id), min=f"{after + 1}-0")), after))
+    try:
+        found = sync_client().xrange(event_log(id), min=f"{after + 1}-0")
+    except ResponseError as error:
+        return [(after + 1, _no_log(id, error))]
+    return list(_events(_entries(id, found), after))
 
 
 async def history(id: str) -> list[Dated]:
     """All that is there of a generation. Raises RedisError or OSError."""
     events: list[Dated] = []
-    found: Any = await async_client().xrange(event_log(id))
-    for raw, fields in found:
-        entry, at = (_number(raw), json.loads(fields[b"e"])), int(fields[b"t"]) / 1000
+    try:
+        found: Any = await async_client().xrange(event_log(id))
+    except ResponseError as error:
+        return [(1, _no_log(id, error), 0.0)]
+    for entry in found:
         after = events[-1][0] if events else 0
-        events += [(number, event, at) for number, event in _events([entry], after)]
+        at = _written_at(entry[1])
+        events += [(number, event, at) for number, event in _events(_entries(id, [entry]), after)]
+        if events[-1][1] is UNREADABLE:  # what comes next has the number after the last one
+            events[-1] = (_number(found[-1][0]), UNREADABLE, at)
+        if isinstance(events[-1][1], TERMINAL):
+            break
     return events
 
 
@@ -74,16 +94,22 @@ def wait_sync(id: str, seconds: float) -> Event | None:
     For a thread; `seconds` is less than a connection's timeout.
     """
     key, client = event_log(id), sync_client()
-    found = _entries(entries(client.xread({key: "0"}, count=1, block=int(1000 * seconds))))
+    found = _entries(id, entries(client.xread({key: "0"}, count=1, block=int(1000 * seconds))))
     if not found:
         return None
     client.delete(key)
-    return decode_event(found[0][1][0])
+    return next(iter(found[0][1]), None)
 
 
-async def read_entries(id: str, after: int, count: int | None = None) -> list[Entry]:
-    """The first `count` entries that hold an event with a sequence number above `after`."""
-    return _entries(await async_client().xrange(event_log(id), min=f"{after + 1}-0", count=count))
+async def read_entries(id: str, after: int, count: int | None = None) -> list[Read]:
+    """The first `count` entries that hold an event with a sequence number above `after`. Raises RedisError or
+    OSError."""
+    try:
+        found = await async_client().xrange(event_log(id), min=f"{after + 1}-0", count=count)
+    except ResponseError as error:
+        _no_log(id, error)
+        return [(after + 1, [])]
+    return _entries(id, found)
 
 
 async def beyond(known: Sequence[tuple[str, int]]) -> list[int]:
@@ -91,6 +117,20 @@ async def beyond(known: Sequence[tuple[str, int]]) -> list[int]:
     RedisError or OSError."""
     found: list[int] = await BEYOND.run([event_log(id) for id, _ in known], [number for _, number in known])
     return [index - 1 for index in found]
+
+
+def ends_sync(ids: Sequence[str]) -> list[Event | None]:
+    """The last event of each log that has one, in one round trip. For a thread."""
+    pipe = sync_client().pipeline(transaction=False)
+    for id in ids:
+        pipe.xrevrange(event_log(id), count=1)
+    ends: list[Event | None] = []
+    for found in pipe.execute(raise_on_error=False):
+        if isinstance(found, ResponseError):  # no stream
+            ends.append(UNREADABLE)
+        else:
+            ends.append((_last_event(found[0][1]) or UNREADABLE) if found else None)
+    return ends
 
 
 async def last(id: str) -> int:
@@ -101,8 +141,8 @@ async def last(id: str) -> int:
 
 def is_cancelled(fields: Any) -> bool:
     """Whether an entry ends with the event that its generation was cancelled."""
-    kind, data, *_ = json.loads(fields[b"e"])[-1]
-    return bool(kind == Finished.kind and data["stop_type"] == "cancelled")
+    event = _last_event(fields)
+    return isinstance(event, Finished) and event.stop_type == "cancelled"
 
 
 async def copy_uncancelled(id: str, new_id: str) -> bool:
@@ -114,11 +154,12 @@ async def copy_uncancelled(id: str, new_id: str) -> bool:
     before, is_over = 0, False
     for raw, fields in found:
         number = _number(raw)
-        kind = json.loads(fields[b"e"])[-1][0]
-        is_over = kind in (Finished.kind, Failed.kind) and not is_cancelled(fields)
         if is_cancelled(fields):
+            is_over = False
             number -= 1
             fields[b"e"] = encode(json.loads(fields[b"e"])[:-1])
+        else:
+            is_over = isinstance(_last_event(fields), Finished | Failed)
         if number > before:
             pipe.xadd(event_log(new_id), fields, id=f"{number}-0")
         before = number
@@ -127,16 +168,59 @@ async def copy_uncancelled(id: str, new_id: str) -> bool:
     return is_over
 
 
-def _entries(found: Any) -> list[Entry]:
-    return [(_number(id), json.loads(fields[b"e"])) for id, fields in found]
+def _last_event(fields: Any) -> Event | None:
+    events = _decode(fields)
+    return events[-1] if events else None
 
 
-def _events(entries: Iterable[Entry], after: int) -> Iterator[tuple[int, Event]]:
+def _entries(id: str, found: Any) -> list[Read]:
+    read: list[Read] = []
+    for raw, fields in found:
+        read.append((_number(raw), _decode(fields)))
+        if not read[-1][1]:
+            _unreadable(id, f"entry {raw.decode()}")
+    return read
+
+
+def _decode(fields: Any) -> list[Event]:
+    """The events of an entry; none when it cannot be read."""
+    try:
+        return [decode_event(event) for event in from_json(fields[b"e"])]
+    except (KeyError, TypeError, ValueError):
+        return []
+
+
+def _unreadable(id: str, what: object) -> Failed:
+    logger.error("The log of generation %s cannot be read: %s", id, what)
+    return UNREADABLE
+
+
+def _no_log(id: str, error: ResponseError) -> Failed:
+    """What is there is no stream; any other error passes."""
+    if not str(error).startswith("WRONGTYPE"):
+        raise error
+    return _unreadable(id, error)
+
+
+def _written_at(fields: Any) -> float:
+    """In seconds of the epoch; 0 where that cannot be read."""
+    try:
+        return int(fields[b"t"]) / 1000
+    except (KeyError, ValueError):
+        return 0.0
+
+
+def _events(entries: Iterable[Read], after: int) -> Iterator[tuple[int, Event]]:
     for last, events in entries:
+        if not events:
+            yield last, UNREADABLE
+            return
         for number, event in enumerate(events, last - len(events) + 1):
             if number > after:  # an entry can begin with what another one ends with
                 after = number
-                yield number, decode_event(event)
+                yield number, event
+                if isinstance(event, TERMINAL):
+                    return
 
 
 def _number(id: Any) -> int:

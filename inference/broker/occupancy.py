@@ -8,11 +8,13 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
 from channels.layers import get_channel_layer
+
+from inference.messages import from_json
 
 from .connect import AWAY, Script, async_client, sync_client
 from .keys import WORKERS, snapshot
@@ -50,7 +52,11 @@ async def get_all() -> list[Snapshot]:
     """The snapshot of each live worker, by its id. Raises RedisError or OSError while Redis is away."""
     client = async_client()
     workers: Any = await client.smembers(WORKERS)
-    return _pictures(await client.mget([snapshot(w.decode()) for w in sorted(workers)])) if workers else []
+    return (
+        _pictures(await client.mget([snapshot(w.decode(errors="replace")) for w in sorted(workers)]))
+        if workers
+        else []
+    )
 
 
 class Overview(NamedTuple):
@@ -96,7 +102,10 @@ def get_all_sync() -> list[Snapshot]:
     """`get_all` for a thread."""
     client = sync_client()
     workers: Any = client.smembers(WORKERS)
-    return _pictures(client.mget([snapshot(w.decode()) for w in sorted(workers)])) if workers else []
+    found: Any = (
+        client.mget([snapshot(w.decode(errors="replace")) for w in sorted(workers)]) if workers else []
+    )
+    return _pictures(found)
 
 
 def overview_sync() -> Overview:
@@ -106,14 +115,36 @@ def overview_sync() -> Overview:
 
 def _overview(pictures: list[Snapshot]) -> Overview:
     places = (place for p in pictures for name in PLACES for place in p.get(name, ()))
-    return Overview(bool(pictures), frozenset(place["generation"] or "" for place in places))
+    return Overview(bool(pictures), frozenset(str(place.get("generation") or "") for place in places))
 
 
 _overviews = Shared(_overview, OVERVIEW_S)
 
 
-def _pictures(raw: Any) -> list[Snapshot]:
-    return [json.loads(picture) for picture in raw if picture is not None]
+def _pictures(raw: Sequence[bytes | str | None]) -> list[Snapshot]:
+    """Those that are there and can be read."""
+    pictures = []
+    for picture in raw:
+        if picture is None:
+            continue
+        try:
+            pictures.append(_checked(from_json(picture)))
+        except ValueError as error:
+            logger.warning("The picture of a worker cannot be read: %s", error)
+    return pictures
+
+
+def _checked(picture: Any) -> Snapshot:
+    """Raises ValueError for what is no snapshot."""
+    if not (isinstance(picture, dict) and isinstance(picture.get("worker"), str)):
+        raise ValueError(f"no snapshot: {picture!r:.80}")
+    for name in PLACES:
+        places = picture.get(name, [])
+        if not (isinstance(places, list) and all(isinstance(place, dict) for place in places)):
+            raise ValueError(f"no {name}: {places!r:.80}")
+    if not isinstance(picture.get("model", {}), dict):
+        raise ValueError(f"no model: {picture['model']!r:.80}")
+    return picture
 
 
 class _Announcer:

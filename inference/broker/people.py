@@ -65,4 +65,5 @@ async def since(person: int, last: str) -> tuple[str, list[int]]:
     found: Any = await async_client().xrange(changes(person), min=f"({last}")
     if not found:
         return last, []
-    return found[-1][0].decode(), sorted({int(fields[b"chat"]) for _, fields in found})
+    chats = {fields.get(b"chat", b"") for _, fields in found}
+    return found[-1][0].decode(), sorted(int(chat) for chat in chats if chat.isdigit())

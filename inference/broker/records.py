@@ -9,12 +9,15 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
 import socket
 import time
 from collections.abc import Sequence
 from typing import Any
 
 from redis.exceptions import ResponseError
+
+from inference.messages import from_json
 
 from .connect import BLOCK_MS, entries, sync_client
 from .keys import RECORDER_GROUP, RECORDS
@@ -26,6 +29,7 @@ BATCH = 500
 CLAIM_AFTER_MS = 30_000  # a batch that its reader has not acknowledged by then goes to another
 
 Record = dict[str, Any]
+TYPES: dict[str, Any] = {"id": str, "kind": str, "worker": str, "at": float | int, "data": dict}
 
 
 def encode(id: str, kind: str, worker: str, data: dict[str, Any]) -> str:
@@ -38,6 +42,18 @@ def append(pipe: Any, id: str, kind: str, worker: str, data: dict[str, Any]) -> 
     """Add a record to a pipeline, sync or async."""
     raw = encode(id, kind, worker, data)
     pipe.execute_command("XADD", RECORDS, "MAXLEN", "~", MAX_RECORDS, "*", "r", raw)
+
+
+def _decode(fields: dict[bytes, bytes]) -> Record | None:
+    """The record in an entry; None when there is none."""
+    try:
+        record = from_json(fields[b"r"])
+        is_one = re.fullmatch("[0-9a-f]{32}", record["id"]) and all(
+            isinstance(record[name], types) for name, types in TYPES.items()
+        )
+    except (KeyError, TypeError, ValueError):
+        return None
+    return record if is_one else None
 
 
 class RecordReader:
@@ -60,7 +76,18 @@ class RecordReader:
                 raise
             self._create_group()
             return []
-        return [(id.decode(), json.loads(fields[b"r"])) for id, fields in found if fields]
+        records: list[tuple[str, Record]] = []
+        unusable: list[str] = []
+        for id, fields in found:
+            if not fields:
+                continue
+            if record := _decode(fields):
+                records.append((id.decode(), record))
+            else:
+                logger.error("Record %s is none and is left out", id.decode())
+                unusable.append(id.decode())
+        self.ack(unusable)
+        return records
 
     def ack(self, entry_ids: Sequence[str]) -> None:
         """These are written."""

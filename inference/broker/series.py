@@ -7,9 +7,12 @@ oldest, and of the changes in the slots the last are kept. Redis' own clock file
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
+
+from inference.messages import from_json
 
 from .connect import Script, async_client
 from .keys import WORKERS, lanes, ring, seen
@@ -45,6 +48,7 @@ _MERGED = "++++>>>++"  # added, or the greatest taken
 # The changes in a worker's slots: [seconds since the epoch, slot, state, owner, generation]; slot null: an
 # incarnation of the worker ended then, and all that was in its slots.
 Change = list[Any]
+CHANGE_LENGTH = 5
 
 # KEYS: lanes, seen, then the rings. ARGV: the sample, the changes or "", then step and length of each ring;
 # at the end the time, and whether this is the first that an incarnation writes.
@@ -56,10 +60,11 @@ for i = 3, #KEYS do
   local bucket = math.floor(now / step)
   local place = bucket % length
   local old = redis.call('HGET', KEYS[i], place)
-  old = old and cjson.decode(old)
+  local is_read, read = pcall(cjson.decode, old or '')
+  old = is_read and type(read) == 'table' and #read == #sample + 1 and read
   local point = {{bucket}}
   for j, value in ipairs(sample) do
-    if old and old[1] == bucket then
+    if old and old[1] == bucket and type(old[j + 1]) == 'number' then
       value = merged:sub(j, j) == '+' and old[j + 1] + value or math.max(old[j + 1], value)
     end
     point[j + 1] = value
@@ -119,13 +124,24 @@ async def points(span: str, after: float = 0) -> tuple[float, list[Point]]:
         return seconds + micros / 1e6, []
     pipe = client.pipeline(transaction=False)
     for worker in workers:
-        pipe.hmget(ring(worker.decode(), span), places)
+        pipe.hmget(ring(worker.decode(errors="replace"), span), places)
     found: dict[int, list[Sample]] = {}
     for raw in (value for values in await pipe.execute() for value in values if value):
-        bucket, *sample = json.loads(raw)
+        bucket, sample = _read_point(raw)
         if oldest <= bucket <= newest:
-            found.setdefault(bucket, []).append(Sample(*sample))
+            found.setdefault(bucket, []).append(sample)
     return seconds + micros / 1e6, [_point(bucket * step, found[bucket]) for bucket in sorted(found)]
+
+
+def _read_point(raw: bytes) -> tuple[int, Sample]:
+    """A worker's sample and its place in time; of what cannot be read, a place that is never shown."""
+    try:
+        bucket, *figures = from_json(raw)
+        if all(isinstance(figure, int | float) for figure in (bucket, *figures)):
+            return int(bucket), Sample(*figures)
+    except (TypeError, ValueError):
+        pass
+    return -1, Sample(*(0,) * len(Sample._fields))
 
 
 def _point(at: int, samples: Sequence[Sample]) -> Point:
@@ -149,22 +165,34 @@ async def changes(after: Mapping[str, str]) -> Lanes:
     the last entry. Raises RedisError or OSError."""
     client = async_client()
     names: Any = await client.smembers(WORKERS)
-    workers = sorted(name.decode() for name in names)
+    workers = sorted(name.decode(errors="replace") for name in names)
     pipe = client.pipeline(transaction=False)
     for worker in workers:
         pipe.xrange(lanes(worker), min=f"({after[worker]}" if worker in after else "-")
     found: Lanes = {}
     for worker, entries in zip(workers, await pipe.execute() if workers else (), strict=True):
         if entries:
-            told = [change for _, fields in entries for change in json.loads(fields[b"c"])]
+            told = [change for _, fields in entries for change in _read_changes(fields)]
             found[worker] = (entries[-1][0].decode(), told)
     return found
+
+
+def _read_changes(fields: dict[bytes, bytes]) -> list[Change]:
+    """Those of an entry; none when it cannot be read."""
+    try:
+        return [change for change in from_json(fields[b"c"]) if len(change) == CHANGE_LENGTH]
+    except (KeyError, TypeError, ValueError):
+        return []
 
 
 async def last_seen() -> dict[str, float]:
     """When each worker that has lanes wrote last, in seconds of the epoch. Raises RedisError or OSError."""
     client = async_client()
     names: Any = await client.smembers(WORKERS)
-    workers = [name.decode() for name in names]
-    times = await client.mget([seen(worker) for worker in workers]) if workers else []
-    return {worker: float(at) for worker, at in zip(workers, times, strict=True) if at is not None}
+    workers = [name.decode(errors="replace") for name in names]
+    times: Any = await client.mget([seen(worker) for worker in workers]) if workers else []
+    found: dict[str, float] = {}
+    for worker, at in zip(workers, times, strict=True):
+        with contextlib.suppress(TypeError, ValueError):  # None, or no number
+            found[worker] = float(at)
+    return found

@@ -67,21 +67,34 @@ def add(pipe: Any, job_id: str, found: Stream, reader: str, group: str) -> None:
 async def find(job_id: str, n_generations: int) -> Found | None:
     """The stream of a job, as it goes on now; None when there is none, or the log of one of its generations
     is gone. Raises RedisError or OSError."""
+    passed: set[str] = set()
     while True:
         pipe = async_client().pipeline(transaction=False)
         pipe.hgetall(stream(job_id))
         for id in sibling_ids(job_id, n_generations):
             pipe.xrevrange(event_log(id), count=1)
         fields, *tails = await pipe.execute()
-        if b"owner" not in fields or not all(tails):
+        if not all(tails):
             return None
-        if b"goes_on_as" in fields:
-            job_id = fields[b"goes_on_as"].decode()
+        try:
+            found = {name.decode(): value.decode() for name, value in fields.items()}
+            kept = Stream(
+                found["owner"],
+                found["body"],
+                found["shown_id"],
+                found["model"],
+                created=int(found["created"]),
+            )
+            goes_on_as = found.get("goes_on_as", "")
+            int(goes_on_as or "0", 16)
+        except (KeyError, ValueError):  # nothing that can be taken up
+            return None
+        if goes_on_as:
+            passed.add(job_id)
+            job_id = goes_on_as
+            if job_id in passed:
+                return None
             continue
-        found = {name.decode(): value.decode() for name, value in fields.items()}
-        kept = Stream(
-            found["owner"], found["body"], found["shown_id"], found["model"], created=int(found["created"])
-        )
         return Found(job_id, kept, any(log.is_cancelled(tail[0][1]) for tail in tails))
 
 
@@ -109,7 +122,7 @@ async def take(job_id: str, reader: str, group: str) -> None:
 async def group(job_id: str) -> str | None:
     """The channel group of the reader; None for a job that has no stream. Raises RedisError or OSError."""
     found: Any = await async_client().hget(stream(job_id), "group")
-    return found.decode() if found else None
+    return found.decode(errors="replace") if found else None
 
 
 async def leave(job_id: str, reader: str) -> None:

@@ -109,7 +109,7 @@ class Engine:
         waiting: list[Sequence] = []
         for seq, past in lives:
             rebuild(seq, past, self.ctx.model, self._shift, self.clock())
-            if seq.slot >= self.n_slots:
+            if not 0 <= seq.slot < self.n_slots:
                 seq.slot = -1
             if past.tokens and (stop_type := self._runner.stop_type(seq)):
                 self.queued.add(seq)

@@ -257,7 +257,8 @@ class Worker:
             await self._go_on(claimed)
 
     async def _go_on(self, claimed: list[Claimed]) -> None:
-        found = [await takeover.look(one, self._reception.consider_again) for one in claimed]
+        n_vocab = self._intake.model.n_vocab
+        found = [await takeover.look(one, self._reception.consider_again, n_vocab) for one in claimed]
         gone = await control.cancelled()
         # From here to the hand-over nothing is awaited: a cancel finds a job before it or after it.
         gone |= self._cancelled.keys()

@@ -13,12 +13,12 @@ from inference.broker.jobs import Claimed
 from inference.broker.log import Dated
 from inference.engine.past import Past
 from inference.engine.sequence import Sequence
-from inference.messages import TERMINAL, Accepted, Event, Failed, Job
+from inference.messages import TERMINAL, Accepted, Event, Failed, Job, Token
 
 from .reception import Taken
 
 CULPRIT = Failed(500, "server_error", "this request has ended its worker twice; it is not tried again")
-LOST = Failed(500, "server_error", "part of the answer was lost; send the request again")
+LOST = log.UNREADABLE
 
 Consider = Callable[[Job, dict[str, int]], Awaitable[Taken]]  # with the seeds that are known
 
@@ -39,10 +39,11 @@ class Left:
         return {id: history[-1][0] if history else 0 for id, history in self.histories.items()}
 
 
-async def look(claimed: Claimed, consider: Consider) -> Left:
+async def look(claimed: Claimed, consider: Consider, n_vocab: int) -> Left:
     """Read the logs of a job, and rebuild what can go on. Waits for Redis while it is away.
 
-    A job that was never accepted is considered as any other.
+    A job that was never accepted is considered as any other. A generation fails whose log cannot be read, has
+    gaps or holds what is no token of this model.
     """
     job, culprit, gone = claimed
     if group := await patiently(partial(streams.group, job.id)):
@@ -75,7 +76,7 @@ async def look(claimed: Claimed, consider: Consider) -> Left:
         history = left.histories[id]
         if id == culprit:
             left.told.append((id, CULPRIT))
-        elif history and history[0][0] != 1:
+        elif not _is_sound(history, n_vocab):
             left.told.append((id, LOST))
         else:
             if not history:
@@ -85,4 +86,15 @@ async def look(claimed: Claimed, consider: Consider) -> Left:
 
 
 def _is_over(history: list[Dated]) -> bool:
-    return bool(history) and isinstance(history[-1][1], TERMINAL)
+    return bool(history) and isinstance(history[-1][1], TERMINAL) and not _is_unreadable(history)
+
+
+def _is_sound(history: list[Dated], n_vocab: int) -> bool:
+    """Whether an answer can go on from there: what its reader has heard is all there."""
+    has_all = [number for number, _, _ in history] == list(range(1, len(history) + 1))
+    tokens = (event.token for _, event, _ in history if type(event) is Token)
+    return has_all and not _is_unreadable(history) and all(0 <= token < n_vocab for token in tokens)
+
+
+def _is_unreadable(history: list[Dated]) -> bool:
+    return bool(history) and history[-1][1] is log.UNREADABLE

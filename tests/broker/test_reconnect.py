@@ -47,24 +47,6 @@ async def test_readers_and_publisher_go_on_after_redis_was_killed(redis_server):
         assert event == END
 
 
-async def test_the_first_command_after_a_restart_of_redis_finds_it(redis_server):
-    script = connect.Script("return 1")
-    assert await script.run((), ()) == 1
-    redis_server.kill()
-    redis_server.start()
-    await connect.async_client().ping()  # meanwhile the loop hears of the end of the other connection
-    assert await script.run((), ()) == 1
-
-
-async def test_the_first_command_after_a_connection_was_reset_opens_another():
-    script = connect.Script("return 1")
-    assert await script.run((), ()) == 1
-    connection = connect._wires[asyncio.get_running_loop()].connection
-    connection._reader.set_exception(ConnectionResetError())  # what the loop tells of a reset
-    connection._writer.transport.abort()
-    assert await script.run((), ()) == 1
-
-
 async def test_a_follower_is_told_again_after_redis_was_killed(redis_server):
     first, second, publisher = new_id(), new_id(), Publisher("w1")
     publisher.route(first, hub().group)

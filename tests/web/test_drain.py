@@ -76,13 +76,6 @@ def post(connection: http.client.HTTPConnection, last: str = "") -> http.client.
     return connection.getresponse()
 
 
-def come_back(connection: http.client.HTTPConnection, last: str) -> http.client.HTTPResponse:
-    """As a client does, which is told by a 503 to try again soon."""
-    while (reply := post(connection, last)).status == 503:
-        reply.read()
-    return reply
-
-
 def read_until(reply: http.client.HTTPResponse, text: bytes) -> bytes:
     data = b""
     while text not in data:
@@ -150,7 +143,7 @@ async def test_what_is_cut_off_is_told_so_and_goes_on_at_another_web_process(ser
         last = had.partition(b"\n")[0].removeprefix(b"id: ").decode()
         connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
         await worker.says(job, Token(2, "second"), END)
-        again = await asyncio.to_thread(come_back, connection, last)
+        again = await asyncio.to_thread(post, connection, last)
         answer = await asyncio.to_thread(again.read)
     assert [
         json.loads(line[6:])["content"] for line in answer.split(b"\n") if line.startswith(b"data: ")

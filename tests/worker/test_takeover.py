@@ -30,6 +30,7 @@ from inference.worker.takeover import CULPRIT, LOST, Left
 
 ACCEPTED, REFUSED = Accepted(3, 77, 9), Failed(400, "invalid_request_error", "no")
 BEGUN: list[Event] = [ACCEPTED, Started(0), Token(5, "a")]
+N_VOCAB = 10
 END = Finished("eos", "", "", 3, 1, False, 0, Timings(), 0, 0.0, 0.1)
 
 
@@ -58,7 +59,7 @@ class Intake:
 
 
 async def look(job: Job, culprit: str = "", intake: Any = None) -> Left:
-    return await takeover.look(Claimed(job, culprit), (intake or Intake()).consider)
+    return await takeover.look(Claimed(job, culprit), (intake or Intake()).consider, N_VOCAB)
 
 
 def lives(left: Left) -> dict[str, list[int]]:
@@ -126,6 +127,32 @@ async def test_where_redis_has_lost_the_beginning_it_fails_and_says_so() -> None
     await async_client().xdel(event_log(wanted.id), "3-0")
     left = await look(wanted)
     assert (left.told, left.lives) == ([(wanted.id, LOST)], [])
+
+
+@pytest.mark.parametrize("raw", [b"\xff", b"[]", b'[["token", "x", 1]]', b'[["token", 10, "x"]]'])
+async def test_where_the_log_cannot_be_read_that_one_fails_and_its_siblings_go_on(raw: bytes) -> None:
+    wanted = job(2)
+    first, second = wanted.generations()
+    for id in (first, second):
+        await write(id, BEGUN)
+    await async_client().xadd(event_log(first), {"e": raw, "t": 1}, id="4-0")
+    left = await look(wanted)
+    assert (left.told, left.numbers) == ([(first, LOST)], {first: 4, second: 3})
+    assert lives(left) == {second: [5]}
+
+
+async def test_so_it_is_where_something_is_missing_in_the_middle() -> None:
+    wanted = job()
+    for number, event in enumerate(BEGUN, 1):
+        await Publisher("w").publish([(wanted.id, number, event)])
+    await async_client().xdel(event_log(wanted.id), "2-0")
+    assert (await look(wanted)).told == [(wanted.id, LOST)]
+
+
+async def test_so_it_is_where_there_is_no_log_but_something_else() -> None:
+    wanted = job()
+    await async_client().set(event_log(wanted.id), "a log")
+    assert (await look(wanted)).told == [(wanted.id, LOST)]
 
 
 async def test_what_this_worker_cannot_run_fails_with_its_reason() -> None:

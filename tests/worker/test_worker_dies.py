@@ -7,13 +7,14 @@ import signal
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from inference.broker import control, log
 from inference.broker.connect import async_client, sync_client
 from inference.broker.control import Command
-from inference.broker.keys import JOBS
+from inference.broker.keys import CONTROL, JOBS, event_log
 from inference.engine.llama import Model
 from inference.messages import Accepted, Failed, Finished, Preempted, SamplingParams, Token
 from tests.engine import tiny
@@ -211,6 +212,34 @@ async def test_of_siblings_only_the_deadly_one_fails(start: Start) -> None:
             assert isinstance(await client.end(), Finished)
             assert client.text == await text_alone(KNIGHT, N)
         await no_job_is_left()
+
+
+async def test_rubbish_in_redis_ends_no_worker_and_fails_only_what_it_belongs_to(start: Start) -> None:
+    worker = start("a", stops_with=2)
+    async with Clients() as clients:
+        (one,) = await clients.ask(KNIGHT, n=N)
+        (other,) = await clients.ask(FOX, n=N)
+        for client in (one, other):
+            await client.until(Token, 3)
+        worker.kill()
+        for stream in (JOBS, CONTROL):
+            rubbish: list[dict[Any, Any]] = [
+                {"job": b"\xff"},
+                {b"\xff": b"\xff"},
+                {"kind": "park", "id": "", "slot": "x"},
+            ]
+            for fields in rubbish:
+                await async_client().xadd(stream, fields)
+        await async_client().xadd(event_log(one.id), {"e": b"\xff", "t": "now"})
+        worker.start()
+        async with kept(worker):
+            end = await one.end()
+            assert isinstance(end, Failed)
+            assert "part of the answer was lost" in end.message
+            assert isinstance(await other.end(), Finished)
+            assert other.text == await text_alone(FOX, N)
+            await no_job_is_left()
+            assert worker.deaths == 0
 
 
 async def test_when_redis_is_killed_and_has_lost_its_data_no_character_is_lost(

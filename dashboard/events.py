@@ -69,10 +69,12 @@ def event(
 
 
 def _end(generation: Generation) -> dict[str, Any]:
-    """What is told of a generation that is over: the line under its answer, how it looks, and whether it
-    could go on."""
+    """What is told of a generation that is over: the line under its answer, what to do with and without a
+    text, how it looks, and whether it could go on."""
     return {
         "note": wording.note(generation),
+        "advice": wording.advice(generation, has_text=True),
+        "advice_without_text": wording.advice(generation, has_text=False),
         "look": wording.look(generation),
         "unfinished": conversation.is_unfinished(generation),
     }

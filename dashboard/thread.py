@@ -21,6 +21,7 @@ class Turn:
     generation: Generation | None
     pending: bool  # more comes
     note: str  # how it ended
+    advice: str  # what to do about it, while the turn is the last
     look: str
     unfinished: bool  # it could go on
     version: int  # from 1 to `versions`, in the order of their making
@@ -50,6 +51,7 @@ def _turn(message: Message, versions: list[int]) -> Turn:
         generation=generation,
         pending=pending,
         note=wording.note(generation) if generation else "",
+        advice=wording.advice(generation, has_text=bool(message.content)) if generation else "",
         look=wording.look(generation) if generation else "",
         unfinished=generation is not None and conversation.is_unfinished(generation),
         version=at + 1,

@@ -1,34 +1,87 @@
-"""What a person reads of how an answer ended."""
+"""What a person reads of how an answer ended, and what there is to do. Buttons are called as they are on the
+page: Edit, Regenerate, Continue."""
 
 from __future__ import annotations
 
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext
 
 from inference.models import Generation
 
 from . import conversation
 
+_TWICE = "ended its worker twice"  # parts of what a worker says of a failure
+_NO_ROOM = "the KV cache"
+_PART = "part of the answer was lost"
+_TEMPLATE = "chat template"
 
-def failure(error: str) -> str:
-    """What a person reads of an error, and what to do."""
-    if conversation.CONTEXT_SIZE in error:
-        return _("This chat is too long for the model. Shorten the message, or start a new chat.")
-    error = error.rstrip(".") or _("something broke")
-    said = _("No more of this answer: %(error)s.") % {"error": error}
-    return said if "again" in error else said + " " + _("Send your message again.")
+# By a part of a failure's error: what is told of it, and what to do in place of continuing or regenerating.
+_ANOTHER_MESSAGE = gettext_lazy("Shorten your message with Edit, or start a new chat.")
+_FAILURES = {
+    conversation.CONTEXT_SIZE: (gettext_lazy("This chat is too long for the model."), _ANOTHER_MESSAGE),
+    conversation.UNREACHABLE: (gettext_lazy("The model can't be reached."), ""),
+    conversation.LOST: (gettext_lazy("This answer was lost when the server was restarted."), ""),
+    _PART: (
+        gettext_lazy("A part of this answer was lost."),
+        gettext_lazy("Regenerate has it written anew."),
+    ),
+    _NO_ROOM: (gettext_lazy("There was no room for more of this answer."), ""),
+    _TWICE: (
+        gettext_lazy("The model broke down at this answer twice, so it isn't tried again."),
+        gettext_lazy("Change your message with Edit, or start a new chat."),
+    ),
+    _TEMPLATE: (
+        gettext_lazy("This model can't read this chat."),
+        gettext_lazy("Change your message with Edit, or the system prompt in Settings."),
+    ),
+}
 
 
 def note(generation: Generation) -> str:
     """The line under the answer of a generation that is over; "" of a plain end, or where there is none."""
     if generation.state == Generation.State.FAILED:
-        return failure(generation.error)
+        known, _advice = _failure(generation)
+        return known or _("No more of this answer: %(error)s.") % {"error": _broken(generation)}
     if Generation.State.CANCELLED in (generation.state, generation.finish_reason):
         return _("Stopped.")
     if generation.finish_reason == Generation.FinishReason.LENGTH:
         if conversation.is_at_limit(generation):
-            return _("Cut off at the length limit.")
-        return _("The model's context is full. Start a new chat to go on.")
+            n = generation.completion_tokens or 0
+            return ngettext(
+                "Cut off at the limit of %(n)s token.", "Cut off at the limit of %(n)s tokens.", n
+            ) % {"n": n}
+        return _("The model's context is full.")
     return ""
+
+
+def advice(generation: Generation, *, has_text: bool) -> str:
+    """What to do about such an end, while the answer is the last of its chat; "" of one that was wished for.
+    `has_text`: something was written, which could go on."""
+    match look(generation):
+        case "failed":
+            _known, instead = _failure(generation)
+            if instead:
+                return instead
+            if has_text:
+                return _("Continue goes on from here.")
+            return _("Regenerate tries again.")
+        case "cut" if conversation.is_at_limit(generation):
+            return _("Continue goes on from here.")
+        case "cut":
+            return _("Start a new chat to go on.")
+    return ""
+
+
+def _failure(generation: Generation) -> tuple[str, str]:
+    """What is told of a failure that is known, and what to do in place of the usual; "" for neither."""
+    for part, (known, instead) in _FAILURES.items():
+        if part in generation.error:
+            return str(known), str(instead)
+    return "", ""
+
+
+def _broken(generation: Generation) -> str:
+    return generation.error.rstrip(".") or _("something broke")
 
 
 def look(generation: Generation) -> str:

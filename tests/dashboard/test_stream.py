@@ -119,10 +119,10 @@ async def test_what_has_been_is_told_apart_from_what_is(generation, ada):
 
 
 async def test_a_failure_ends_the_stream(generation, ada):
-    await publish(generation, Failed(503, "unavailable_error", "the worker died; send it again"))
+    await publish(generation, Failed(500, "server_error", "the cable broke"))
     [(_, kind, data)] = await read(generation, ada)
     assert kind == "failed"
-    assert data["note"].endswith("send it again.")
+    assert data["note"].endswith("the cable broke.")
 
 
 async def test_a_generation_that_is_over_is_told_from_its_row(generation, ada):
@@ -131,7 +131,7 @@ async def test_a_generation_that_is_over_is_told_from_its_row(generation, ada):
     generation.state = "finished"
     await generation.asave()
     found = await read(generation, ada)
-    end = {"note": "", "look": "finished", "unfinished": False}
+    end = {"note": "", "advice": "", "advice_without_text": "", "look": "finished", "unfinished": False}
     assert [(kind, data) for _, kind, data in found] == [("text", "Boats float."), ("finished", end)]
 
 

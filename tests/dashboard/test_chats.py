@@ -53,8 +53,22 @@ def test_a_place_that_is_none_is_refused(as_ada, chat, after):
 
 
 def test_a_long_list_costs_as_many_queries_as_a_short_one(as_ada, many, django_assert_max_num_queries):
-    with django_assert_max_num_queries(4):  # session, person, chats, and the page's text
+    with django_assert_max_num_queries(5):  # session, person, chats, those under way, and the page's text
         as_ada.get("/")
+
+
+def test_an_older_chat_is_listed_first_while_it_is_being_answered(as_ada, many):
+    answer = Chat.objects.get(pk=many[-1]).add("assistant")
+    generation = Generation.objects.create(message=answer, user=answer.chat.user, state="parked")
+    newest = Generation.objects.create(message=Chat.objects.get(pk=many[0]).add("assistant"), user=answer.chat.user)
+    page = as_ada.get("/")
+    assert listed(page.text) == [many[-1], *many[: chats.PAGE]]
+    more = as_ada.get("/chats/more", {"after": page.context["more"]}).json()
+    assert listed(more["html"]) == many[chats.PAGE : 2 * chats.PAGE]
+    for one in (generation, newest):
+        one.state = "finished"
+        one.save()
+    assert listed(as_ada.get("/").text) == many[: chats.PAGE]
 
 
 # --- names ----------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import sys
 from typing import Any
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, Route, expect
 
 from tests.e2e.api import until
 from tests.e2e.stack import ROOT, Stack
@@ -21,6 +21,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.model]
 
 MAKE = """async ([text, code]) => {
   const { Markdown } = await import("/static/dashboard/markdown.js");
+  await (await import("/static/dashboard/maths.js")).load();
   document.getElementById("try")?.remove();
   const box = document.body.appendChild(Object.assign(document.createElement("div"), { id: "try" }));
   const view = new Markdown(box);
@@ -104,6 +105,31 @@ def test_formulas_are_mathml_and_prices_are_not(page: Page, stack: Stack) -> Non
     expect(shown(page).locator("p").first).to_contain_text("for $5 and $6, $10-$20 or US$7.")
     expect(shown(page).locator("p").last).to_have_text("$\\frac{$ x")
     assert shown(page).locator("[style]").count() == 0
+
+
+def test_formulas_stand_as_they_were_written_until_they_can_be_drawn(page: Page, stack: Stack) -> None:
+    asked: list[str] = []
+    held: list[Route] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(chat_of(stack, "It is *free*, not for $5 and $6."))
+    expect(page.locator(".markdown em")).to_have_text("free")
+    assert not [url for url in asked if "/temml-" in url]  # nor is it fetched where there is none
+
+    sources = page.locator(".markdown code")
+    formulas = page.locator(".markdown math")
+    page.route("**/vendor/temml-*", held.append)
+    page.goto(chat_of(stack, "For $a<b$ and " + "many *words* " * 200 + "\n\n$$\ny_1\n$$\n\n`end`"))
+    expect(sources).to_have_text(["$a<b$", "y_1", "end"])
+    before = page.locator(".markdown").inner_text()
+    held.pop().continue_()
+    expect(formulas).to_have_count(2)
+    expect(sources).to_have_text(["end"])
+    assert len(page.locator(".markdown").inner_text()) > len(before) - 10  # nothing else was lost
+
+    page.reload()
+    until(lambda: bool(held))
+    held.pop().abort()
+    expect(sources).to_have_text(["$a<b$", "y_1", "end"])
 
 
 def test_a_link_may_be_defined_behind_its_words(page: Page, stack: Stack) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 from inference.messages import Event, Failed, Finished, Preempted, Resumed, Started, Token
 from inference.models import Generation
 
+from . import by_operator as operators
 from . import conversation, wording
 
 KEEPALIVE = b": keepalive\n\n"
@@ -36,9 +37,10 @@ def event(
     event: Event,
     parked_since: float | None = None,
     max_tokens: int | None = None,
+    by_operator: bool = False,
 ) -> bytes:
     """One event of the generation with this id, which may write `max_tokens`; b"" for a token that shows no
-    text. `parked_since` is of the epoch."""
+    text. `parked_since` is of the epoch. `by_operator`: who has cancelled it."""
     match event:
         case Token(text=""):
             return b""
@@ -60,7 +62,7 @@ def event(
                 completion_tokens=event.completion_tokens,
                 max_tokens=max_tokens,
             )
-            data = {"text": event.text, **_end(ended)}
+            data = {"text": event.text, **_end(ended, by_operator)}
         case Failed():
             data = _end(Generation(state=Generation.State.FAILED, error=event.message))
         case _:
@@ -68,13 +70,13 @@ def event(
     return encode(event.kind, data, f"{generation}.{seq}")
 
 
-def _end(generation: Generation) -> dict[str, Any]:
+def _end(generation: Generation, by_operator: bool = False) -> dict[str, Any]:
     """What is told of a generation that is over: the line under its answer, what to do with and without a
     text, how it looks, and whether it could go on."""
     return {
-        "note": wording.note(generation),
-        "advice": wording.advice(generation, has_text=True),
-        "advice_without_text": wording.advice(generation, has_text=False),
+        "note": wording.note(generation, by_operator=by_operator),
+        "advice": wording.advice(generation, has_text=True, by_operator=by_operator),
+        "advice_without_text": wording.advice(generation, has_text=False, by_operator=by_operator),
         "look": wording.look(generation),
         "unfinished": conversation.is_unfinished(generation),
     }
@@ -83,7 +85,7 @@ def _end(generation: Generation) -> dict[str, Any]:
 def of_row(generation: Generation) -> bytes:
     """A generation that is over, told from its row: the whole text, then how it ended."""
     kind = "failed" if generation.state == Generation.State.FAILED else "finished"
-    return text_of(generation) + encode(kind, _end(generation))
+    return text_of(generation) + encode(kind, _end(generation, operators.was_ended(generation)))
 
 
 def text_of(generation: Generation) -> bytes:

@@ -37,13 +37,14 @@ _FAILURES = {
 }
 
 
-def note(generation: Generation) -> str:
-    """The line under the answer of a generation that is over; "" of a plain end, or where there is none."""
+def note(generation: Generation, *, by_operator: bool = False) -> str:
+    """The line under the answer of a generation that is over; "" of a plain end, or where there is none.
+    `by_operator`: it was an operator who has cancelled it."""
     if generation.state == Generation.State.FAILED:
         known, _advice = _failure(generation)
         return known or _("No more of this answer: %(error)s.") % {"error": _broken(generation)}
     if Generation.State.CANCELLED in (generation.state, generation.finish_reason):
-        return _("Stopped.")
+        return _("Stopped by an operator.") if by_operator else _("Stopped.")
     if generation.finish_reason == Generation.FinishReason.LENGTH:
         if conversation.is_at_limit(generation):
             n = generation.completion_tokens or 0
@@ -54,19 +55,18 @@ def note(generation: Generation) -> str:
     return ""
 
 
-def advice(generation: Generation, *, has_text: bool) -> str:
+def advice(generation: Generation, *, has_text: bool, by_operator: bool = False) -> str:
     """What to do about such an end, while the answer is the last of its chat; "" of one that was wished for.
     `has_text`: something was written, which could go on."""
+    again = _("Continue goes on from here.") if has_text else _("Regenerate tries again.")
     match look(generation):
         case "failed":
             _known, instead = _failure(generation)
-            if instead:
-                return instead
-            if has_text:
-                return _("Continue goes on from here.")
-            return _("Regenerate tries again.")
+            return instead or again
+        case "stopped" if by_operator:
+            return again
         case "cut" if conversation.is_at_limit(generation):
-            return _("Continue goes on from here.")
+            return again
         case "cut":
             return _("Start a new chat to go on.")
     return ""

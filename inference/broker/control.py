@@ -18,6 +18,7 @@ logger = logging.getLogger(__name__)
 MAX_COMMANDS = 10_000
 # A worker that starts obeys what was said while there was none: the cancelled job is still in the queue.
 LOOK_BACK_MS = 600_000
+LATEST = 1000  # commands among which there is one that has just been given
 GIVE_UP_S = 8.0
 ANSWER_S = 5.0  # within which a worker answers: the longest of steps, with a margin
 
@@ -66,6 +67,13 @@ async def cancelled() -> set[str]:
     since = f"{max(0, int(time.time() * 1000) - LOOK_BACK_MS)}-0"
     found: Any = await patiently(lambda: async_client().xrange(CONTROL, min=since))
     return {f[b"id"].decode() for _, f in found if f[b"kind"] == b"cancel" and not f[b"reply"]}
+
+
+async def cancelled_by_hand(id: str) -> bool:
+    """Whether the worker of a generation that has just ended was to answer for it: an operator has asked it to.
+    Raises RedisError or OSError while Redis is away."""
+    found: Any = await async_client().xrevrange(CONTROL, count=LATEST)
+    return any(f[b"id"].decode() == id and f[b"kind"] == b"cancel" and f[b"reply"] for _, f in found)
 
 
 def ask_sync(command: Command) -> dict[str, Any] | None:

@@ -10,8 +10,7 @@ from typing import Any
 from inference.messages import Event, Failed, Finished, Preempted, Resumed, Started, Token
 from inference.models import Generation
 
-from . import by_operator as operators
-from . import conversation, wording
+from . import conversation, operators, wording
 
 KEEPALIVE = b": keepalive\n\n"
 CAUGHT_UP = b"event: now\ndata: {}\n\n"  # what came before is past

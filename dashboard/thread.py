@@ -8,7 +8,7 @@ from django.db.models import Prefetch, prefetch_related_objects
 
 from inference.models import Chat, Generation, Message
 
-from . import by_operator, conversation, wording
+from . import conversation, operators, wording
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Turn:
 def thread(chat: Chat) -> list[Turn]:
     """The turns that are read, oldest first."""
     messages = chat.path()
-    prefetch_related_objects(messages, Prefetch("generations", by_operator.noted(Generation.objects.order_by("created_at"))))
+    prefetch_related_objects(messages, Prefetch("generations", operators.noted(Generation.objects.order_by("created_at"))))
     versions: dict[int | None, list[int]] = {}
     for pk, parent in chat.messages.values_list("pk", "parent"):
         versions.setdefault(parent, []).append(pk)
@@ -44,7 +44,7 @@ def _turn(message: Message, versions: list[int]) -> Turn:
     generation = next(reversed(message.generations.all()), None)
     pending = generation is not None and not generation.is_over
     at = versions.index(message.pk)
-    ended = generation is not None and by_operator.was_ended(generation)
+    ended = generation is not None and operators.was_ended(generation)
     return Turn(
         pk=message.pk,
         role=message.role,

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import re
-import subprocess
-import sys
 from typing import Any
 
 import pytest
 from playwright.sync_api import Locator, Page, Route, expect
 
 from tests.e2e.api import until
-from tests.e2e.stack import ROOT, Stack
+from tests.e2e.stack import Stack
 
 from . import writer
+from .chats import chat_of
 from .shapes import SHAPES
 
 pytestmark = [pytest.mark.browser, pytest.mark.model]
@@ -205,34 +203,6 @@ def test_a_wide_table_and_long_lines_scroll_by_themselves(page: Page, stack: Sta
     assert page.evaluate("document.getElementById('scroll').scrollWidth <= innerWidth")
     for box in page.locator(".table-box, .code pre, .maths").all():
         assert box.evaluate("(e) => e.scrollWidth > e.clientWidth && e.tabIndex === 0")
-
-
-WRITE = """
-import json, sys
-from django.contrib.auth.models import User
-from inference.models import Chat, Generation
-chat = Chat.objects.create(user=User.objects.get(username="grace"), title="drawn")
-for text in json.load(sys.stdin):
-    chat.add("user", "Go on.")
-    answer = chat.add("assistant", text)
-    Generation.objects.create(message=answer, user=chat.user, state="finished")
-print(chat.pk)
-"""
-
-
-def chat_of(stack: Stack, *answers: str) -> str:
-    """The path of a chat with these answers."""
-    command = [sys.executable, "manage.py", "shell", "--no-imports", "-c", WRITE]
-    done = subprocess.run(
-        command,
-        cwd=ROOT,
-        env=stack.environ(),
-        input=json.dumps(answers),
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return f"/chats/{done.stdout.strip()}/"
 
 
 CODE = 'def f(x):\n    """It is."""\n    return "a" + str(x)  # so\n'

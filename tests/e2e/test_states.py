@@ -143,6 +143,10 @@ def test_each_state_has_its_words_its_sign_and_is_said_once(page: Page, tale: Ta
     tale.tell(Token(3, "well"), STOPPED)
     reader.sees("Stopped.")
     expect(page.locator(".message--assistant .text")).to_have_text("Boats float well")
+    reader.feed.tell({tale.chat + 1: {"generation": "of another", "state": "paused"}})
+    reader.sees("Stopped.", title="1 chat paused · ")
+    reader.feed.tell({})
+    reader.sees("Stopped.")
     assert reader.signs.pop("Paused") == reader.signs["Paused while another chat finishes"]
     assert len(set(reader.signs.values())) == len(reader.signs)
 

@@ -30,7 +30,7 @@ EPOCH = datetime.fromtimestamp(0, UTC)
 class Page(NamedTuple):
     """A part of somebody's list, newest first. `more` is where the next begins; "" after the last.
 
-    In the first part, older chats that are being answered come before all others: each that is under way is seen.
+    In the first part, older chats that are being answered come before all others, so that each is seen.
     """
 
     chats: list[Chat]

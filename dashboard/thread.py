@@ -33,7 +33,8 @@ class Turn:
 def thread(chat: Chat) -> list[Turn]:
     """The turns that are read, oldest first."""
     messages = chat.path()
-    prefetch_related_objects(messages, Prefetch("generations", operators.noted(Generation.objects.order_by("created_at"))))
+    generations = operators.noted(Generation.objects.order_by("created_at"))
+    prefetch_related_objects(messages, Prefetch("generations", generations))
     versions: dict[int | None, list[int]] = {}
     for pk, parent in chat.messages.values_list("pk", "parent"):
         versions.setdefault(parent, []).append(pk)

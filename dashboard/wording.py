@@ -10,29 +10,27 @@ from inference.models import Generation
 
 from . import conversation
 
-_TWICE = "ended its worker twice"  # parts of what a worker says of a failure
-_NO_ROOM = "the KV cache"
-_PART = "part of the answer was lost"
-_TEMPLATE = "chat template"
-
-# By a part of a failure's error: what is told of it, and what to do in place of continuing or regenerating.
-_ANOTHER_MESSAGE = gettext_lazy("Shorten your message with Edit, or start a new chat.")
+# By a part of a failure's error, as a worker says it: what is told of it, and what to do where that is neither
+# to continue nor to regenerate.
 _FAILURES = {
-    conversation.CONTEXT_SIZE: (gettext_lazy("This chat is too long for the model."), _ANOTHER_MESSAGE),
+    conversation.CONTEXT_SIZE: (
+        gettext_lazy("This chat is too long for the model."),
+        gettext_lazy("Shorten your message with “Edit”, or start a new chat."),
+    ),
     conversation.UNREACHABLE: (gettext_lazy("The model can't be reached."), ""),
     conversation.LOST: (gettext_lazy("This answer was lost when the server was restarted."), ""),
-    _PART: (
+    "part of the answer was lost": (
         gettext_lazy("A part of this answer was lost."),
-        gettext_lazy("Regenerate has it written anew."),
+        gettext_lazy("“Regenerate” has it written anew."),
     ),
-    _NO_ROOM: (gettext_lazy("There was no room for more of this answer."), ""),
-    _TWICE: (
+    "the KV cache": (gettext_lazy("There was no room for more of this answer."), ""),
+    "ended its worker twice": (
         gettext_lazy("The model broke down at this answer twice, so it isn't tried again."),
-        gettext_lazy("Change your message with Edit, or start a new chat."),
+        gettext_lazy("Change your message with “Edit”, or start a new chat."),
     ),
-    _TEMPLATE: (
+    "chat template": (
         gettext_lazy("This model can't read this chat."),
-        gettext_lazy("Change your message with Edit, or the system prompt in Settings."),
+        gettext_lazy("Change your message with “Edit”, or the system prompt in “Settings”."),
     ),
 }
 
@@ -41,8 +39,8 @@ def note(generation: Generation, *, by_operator: bool = False) -> str:
     """The line under the answer of a generation that is over; "" of a plain end, or where there is none.
     `by_operator`: it was an operator who has cancelled it."""
     if generation.state == Generation.State.FAILED:
-        known, _advice = _failure(generation)
-        return known or _("No more of this answer: %(error)s.") % {"error": _broken(generation)}
+        error = generation.error.rstrip(".") or _("something broke")
+        return _failure(generation)[0] or _("No more of this answer: %(error)s.") % {"error": error}
     if Generation.State.CANCELLED in (generation.state, generation.finish_reason):
         return _("Stopped by an operator.") if by_operator else _("Stopped.")
     if generation.finish_reason == Generation.FinishReason.LENGTH:
@@ -58,11 +56,10 @@ def note(generation: Generation, *, by_operator: bool = False) -> str:
 def advice(generation: Generation, *, has_text: bool, by_operator: bool = False) -> str:
     """What to do about such an end, while the answer is the last of its chat; "" of one that was wished for.
     `has_text`: something was written, which could go on."""
-    again = _("Continue goes on from here.") if has_text else _("Regenerate tries again.")
+    again = _("“Continue” goes on from here.") if has_text else _("“Regenerate” tries again.")
     match look(generation):
         case "failed":
-            _known, instead = _failure(generation)
-            return instead or again
+            return _failure(generation)[1] or again
         case "stopped" if by_operator:
             return again
         case "cut" if conversation.is_at_limit(generation):
@@ -73,15 +70,11 @@ def advice(generation: Generation, *, has_text: bool, by_operator: bool = False)
 
 
 def _failure(generation: Generation) -> tuple[str, str]:
-    """What is told of a failure that is known, and what to do in place of the usual; "" for neither."""
+    """What is told of a failure that is known, and what to do in place of the usual; "" where there is none."""
     for part, (known, instead) in _FAILURES.items():
         if part in generation.error:
             return str(known), str(instead)
     return "", ""
-
-
-def _broken(generation: Generation) -> str:
-    return generation.error.rstrip(".") or _("something broke")
 
 
 def look(generation: Generation) -> str:

@@ -58,16 +58,14 @@ def test_a_long_list_costs_as_many_queries_as_a_short_one(as_ada, many, django_a
 
 
 def test_an_older_chat_is_listed_first_while_it_is_being_answered(as_ada, many):
-    answer = Chat.objects.get(pk=many[-1]).add("assistant")
-    generation = Generation.objects.create(message=answer, user=answer.chat.user, state="parked")
-    newest = Generation.objects.create(message=Chat.objects.get(pk=many[0]).add("assistant"), user=answer.chat.user)
+    oldest, newest = (Chat.objects.get(pk=pk).add("assistant") for pk in (many[-1], many[0]))
+    Generation.objects.create(message=oldest, user=oldest.chat.user, state="parked")
+    Generation.objects.create(message=newest, user=newest.chat.user)
     page = as_ada.get("/")
     assert listed(page.text) == [many[-1], *many[: chats.PAGE]]
     more = as_ada.get("/chats/more", {"after": page.context["more"]}).json()
     assert listed(more["html"]) == many[chats.PAGE : 2 * chats.PAGE]
-    for one in (generation, newest):
-        one.state = "finished"
-        one.save()
+    Generation.objects.update(state="finished")
     assert listed(as_ada.get("/").text) == many[: chats.PAGE]
 
 

@@ -65,7 +65,7 @@ def test_a_resume_tells_how_long_it_was():
         ("eos", 9, "finished", "", "", False),
         ("word", 9, "finished", "", "", False),
         ("cancelled", 10, "stopped", "Stopped.", "", True),
-        ("limit", 9, "cut", "Cut off at the limit of 9 tokens.", "Continue goes on from here.", True),
+        ("limit", 9, "cut", "Cut off at the limit of 9 tokens.", "“Continue” goes on from here.", True),
         ("limit", None, "cut", "The model's context is full.", "Start a new chat to go on.", False),
     ],
 )
@@ -78,8 +78,8 @@ def test_the_end_brings_the_last_text_and_says_how_it_came_and_what_to_do(
     assert read(events.event(ID, 9, end, max_tokens=most))[1:] == ("finished", data)
 
 
-CONTINUE, REGENERATE = "Continue goes on from here.", "Regenerate tries again."
-EDIT = "Change your message with Edit, or start a new chat."
+CONTINUE, REGENERATE = "“Continue” goes on from here.", "“Regenerate” tries again."
+EDIT = "Change your message with “Edit”, or start a new chat."
 
 
 @pytest.mark.parametrize(
@@ -88,13 +88,13 @@ EDIT = "Change your message with Edit, or start a new chat."
         (
             "it exceeds the available context size of 512 tokens",
             "This chat is too long for the model.",
-            "Shorten your message with Edit, or start a new chat.",
+            "Shorten your message with “Edit”, or start a new chat.",
             None,
         ),
         (conversation.UNREACHABLE, "The model can't be reached.", CONTINUE, REGENERATE),
         (conversation.LOST, "This answer was lost when the server was restarted.", CONTINUE, REGENERATE),
-        (takeover.LOST.message, "A part of this answer was lost.", "Regenerate has it written anew.", None),
-        (hub.LOST.message, "A part of this answer was lost.", "Regenerate has it written anew.", None),
+        (takeover.LOST.message, "A part of this answer was lost.", "“Regenerate” has it written anew.", None),
+        (hub.LOST.message, "A part of this answer was lost.", "“Regenerate” has it written anew.", None),
         (takeover.CULPRIT.message, "The model broke down at this answer twice", EDIT, None),
         ("the KV cache has no cells left", "There was no room for more", CONTINUE, REGENERATE),
         ("the chat template refuses", "This model can't read this chat.", "Change your message", None),

@@ -129,7 +129,7 @@ async def test_a_failure_ends_the_stream(generation, ada):
 
 async def test_who_did_not_stop_it_is_told_that_an_operator_has(generation, ada):
     end = Finished("cancelled", "", "", 5, 2, False, 0, Timings(), 0, 0.0, 0.1)
-    told = {"note": "Stopped by an operator.", "advice": "Continue goes on from here."}
+    told = {"note": "Stopped by an operator.", "advice": "“Continue” goes on from here."}
     await publish(generation, end)
     [(_, _, data)] = await read(generation, ada)
     assert (data["note"], data["advice"]) == ("Stopped.", "")

@@ -346,4 +346,4 @@ def test_an_answer_that_is_as_long_as_its_chat_allows_is_cut_off_and_can_go_on(a
     add(chat, "assistant", "Boats fl", **row)
     page = as_ada.get(f"/chats/{chat.pk}/").text
     assert "Cut off at the limit of 20 tokens." in page
-    assert "Continue goes on from here." in page
+    assert "“Continue” goes on from here." in page

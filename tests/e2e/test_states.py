@@ -164,7 +164,7 @@ def test_it_is_said_why_an_answer_is_paused_how_it_ended_and_what_to_do(page: Pa
     feed, causes = PlayedFeed(page), dict(CAUSES)
     ends: list[tuple[Event, str]] = [
         (end("limit"), "Start a new chat to go on."),
-        (Failed(500, "server_error", "the worker died"), "the worker died. Continue goes on from here."),
+        (Failed(500, "server_error", "the worker died"), "the worker died. “Continue” goes on from here."),
         (end("eos"), "The answer is complete."),
     ]
     for last, words in ends:

@@ -45,7 +45,7 @@ def _turn(message: Message, versions: list[int]) -> Turn:
     generation = next(reversed(message.generations.all()), None)
     pending = generation is not None and not generation.is_over
     at = versions.index(message.pk)
-    ended = generation is not None and operators.was_ended(generation)
+    ended, has_text = generation is not None and operators.was_ended(generation), bool(message.content)
     return Turn(
         pk=message.pk,
         role=message.role,
@@ -53,9 +53,7 @@ def _turn(message: Message, versions: list[int]) -> Turn:
         generation=generation,
         pending=pending,
         note=wording.note(generation, by_operator=ended) if generation else "",
-        advice=(
-            wording.advice(generation, has_text=bool(message.content), by_operator=ended) if generation else ""
-        ),
+        advice=wording.advice(generation, has_text=has_text, by_operator=ended) if generation else "",
         look=wording.look(generation) if generation else "",
         unfinished=generation is not None and conversation.is_unfinished(generation),
         version=at + 1,

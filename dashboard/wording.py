@@ -10,8 +10,8 @@ from inference.models import Generation
 
 from . import conversation
 
-# By a part of a failure's error, as a worker says it: what is told of it, and what to do where that is neither
-# to continue nor to regenerate.
+# By a part of a failure's error, as a worker says it: what is told of it, and what to do where that is
+# neither to continue nor to regenerate.
 _FAILURES = {
     conversation.CONTEXT_SIZE: (
         gettext_lazy("This chat is too long for the model."),
@@ -70,7 +70,7 @@ def advice(generation: Generation, *, has_text: bool, by_operator: bool = False)
 
 
 def _failure(generation: Generation) -> tuple[str, str]:
-    """What is told of a failure that is known, and what to do in place of the usual; "" where there is none."""
+    """What is told of a failure that is known, and what to do in place of the usual; "" for nothing."""
     for part, (known, instead) in _FAILURES.items():
         if part in generation.error:
             return str(known), str(instead)

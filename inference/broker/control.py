@@ -70,7 +70,7 @@ async def cancelled() -> set[str]:
 
 
 async def cancelled_by_hand(id: str) -> bool:
-    """Whether the worker of a generation that has just ended was to answer for it: an operator has asked it to.
+    """Whether a generation that has just ended was cancelled by an operator, to whom its worker answers.
     Raises RedisError or OSError while Redis is away."""
     found: Any = await async_client().xrevrange(CONTROL, count=LATEST)
     return any(f[b"id"].decode() == id and f[b"kind"] == b"cancel" and f[b"reply"] for _, f in found)

@@ -5,7 +5,7 @@
     python -m tests.bench --only parking   what parking costs, in the engine alone
     python -m tests.bench --only exactness whether parks change a token (minutes; only when asked for)
     python -m tests.bench --only painting  how long the chat stands still while a long answer comes (likewise)
-    python -m tests.bench --only moments   the last part of it: when a long chat is opened, and at a click on Stop
+    python -m tests.bench --only moments   a part of it: when a long chat is opened, and at a click on Stop
 
 Prints a table of medians and ratios. It asserts nothing: a shared machine decides too much.
 """

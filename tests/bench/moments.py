@@ -43,6 +43,7 @@ FOLLOW = """async (path) => {
   window.source = new EventSource(url);
 }"""
 IS_IDLE = "async () => (await import('/static/dashboard/pace.js')).isIdle()"
+LENGTH = "document.querySelector('#messages').textContent.length"
 
 
 @contextmanager
@@ -71,10 +72,12 @@ def slowed(page: Page) -> Iterator[None]:
 
 
 def wait_until_drawn(page: Page) -> None:
-    expect(page.locator(".message--assistant .text.markdown").first).to_be_attached()
-    while not page.evaluate(IS_IDLE):
+    while not page.evaluate("document.querySelector('.markdown:not(:empty)') !== null"):
         page.wait_for_timeout(100)
-    page.wait_for_timeout(300)  # a frame more
+    length = -1
+    while not page.evaluate(IS_IDLE) or page.evaluate(LENGTH) != length:
+        length = page.evaluate(LENGTH)
+        page.wait_for_timeout(500)
 
 
 def view(page: Page, path: str) -> float:

@@ -32,7 +32,7 @@ const marked = new Marked({
         const found = MATHS.exec(source);
         if (!found) return undefined;
         const [raw, display, inline = found[3], , bracketed] = found;
-        const html = mathml(display ?? inline ?? bracketed, inline === undefined) ?? source(raw);
+        const html = mathml(display ?? inline ?? bracketed, inline === undefined) ?? undrawn(raw);
         return html ? { type: "maths", raw, html } : undefined;
       },
       renderer: ({ html }) => html,
@@ -41,7 +41,7 @@ const marked = new Marked({
 });
 
 /** A formula that can't be drawn yet. */
-const source = (raw) => `<code>${raw.replace(/[&<>]/g, (sign) => `&#${sign.charCodeAt(0)};`)}</code>`;
+const undrawn = (raw) => `<code>${raw.replace(/[&<>]/g, (sign) => `&#${sign.charCodeAt(0)};`)}</code>`;
 
 function tokens(text, definitions) {
   const lexer = new marked.Lexer({ ...marked.defaults });

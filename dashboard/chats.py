@@ -28,7 +28,10 @@ EPOCH = datetime.fromtimestamp(0, UTC)
 
 
 class Page(NamedTuple):
-    """A part of somebody's list, newest first. `more` is where the next begins; "" after the last."""
+    """A part of somebody's list, newest first. `more` is where the next begins; "" after the last.
+
+    In the first part, older chats that are being answered come before all others, so that each is seen.
+    """
 
     chats: list[Chat]
     more: str
@@ -45,6 +48,9 @@ def page(user: User, after: str = "") -> Page:
     if len(found) > PAGE:
         found.pop()
         more = f"{(found[-1].updated_at - EPOCH) // timedelta(microseconds=1)}.{found[-1].pk}"
+        if not after:
+            answered = chats.filter(pk__in=feed.under_way(user.pk).values("message__chat"))
+            found[:0] = answered.exclude(pk__in=[chat.pk for chat in found])
     return Page(found, more)
 
 

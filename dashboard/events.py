@@ -10,7 +10,7 @@ from typing import Any
 from inference.messages import Event, Failed, Finished, Preempted, Resumed, Started, Token
 from inference.models import Generation
 
-from . import conversation, wording
+from . import conversation, operators, wording
 
 KEEPALIVE = b": keepalive\n\n"
 CAUGHT_UP = b"event: now\ndata: {}\n\n"  # what came before is past
@@ -36,9 +36,10 @@ def event(
     event: Event,
     parked_since: float | None = None,
     max_tokens: int | None = None,
+    by_operator: bool = False,
 ) -> bytes:
     """One event of the generation with this id, which may write `max_tokens`; b"" for a token that shows no
-    text. `parked_since` is of the epoch."""
+    text. `parked_since` is of the epoch. `by_operator`: who has cancelled it."""
     match event:
         case Token(text=""):
             return b""
@@ -60,7 +61,7 @@ def event(
                 completion_tokens=event.completion_tokens,
                 max_tokens=max_tokens,
             )
-            data = {"text": event.text, **_end(ended)}
+            data = {"text": event.text, **_end(ended, by_operator)}
         case Failed():
             data = _end(Generation(state=Generation.State.FAILED, error=event.message))
         case _:
@@ -68,11 +69,13 @@ def event(
     return encode(event.kind, data, f"{generation}.{seq}")
 
 
-def _end(generation: Generation) -> dict[str, Any]:
-    """What is told of a generation that is over: the line under its answer, how it looks, and whether it
-    could go on."""
+def _end(generation: Generation, by_operator: bool = False) -> dict[str, Any]:
+    """What is told of a generation that is over: the line under its answer, what to do with and without a
+    text, how it looks, and whether it could go on."""
     return {
-        "note": wording.note(generation),
+        "note": wording.note(generation, by_operator=by_operator),
+        "advice": wording.advice(generation, has_text=True, by_operator=by_operator),
+        "advice_without_text": wording.advice(generation, has_text=False, by_operator=by_operator),
         "look": wording.look(generation),
         "unfinished": conversation.is_unfinished(generation),
     }
@@ -81,7 +84,7 @@ def _end(generation: Generation) -> dict[str, Any]:
 def of_row(generation: Generation) -> bytes:
     """A generation that is over, told from its row: the whole text, then how it ended."""
     kind = "failed" if generation.state == Generation.State.FAILED else "finished"
-    return text_of(generation) + encode(kind, _end(generation))
+    return text_of(generation) + encode(kind, _end(generation, operators.was_ended(generation)))
 
 
 def text_of(generation: Generation) -> bytes:

@@ -12,6 +12,7 @@ from functools import partial
 from channels.db import database_sync_to_async
 from django.contrib.auth.models import User
 from django.db import DatabaseError, transaction
+from django.db.models import QuerySet
 
 from inference.broker import people
 from inference.models import Chat, Generation
@@ -99,11 +100,16 @@ class Feed:
         return LOOK_S if states - {"writing"} else WRITING_S if states else AT_MOST_S
 
 
-def _rows(person: int) -> dict[str, tuple[int, str]]:
-    rows = Generation.objects.filter(
+def under_way(person: int) -> QuerySet[Generation]:
+    """The answers that come into this person's chats just now."""
+    return Generation.objects.filter(
         state__in=_GOING, user=person, message__chat__user=person, message__chat__deleted_at=None
     )
-    return {pk.hex: (chat, state) for pk, chat, state in rows.values_list("pk", "message__chat", "state")}
+
+
+def _rows(person: int) -> dict[str, tuple[int, str]]:
+    rows = under_way(person).values_list("pk", "message__chat", "state")
+    return {pk.hex: (chat, state) for pk, chat, state in rows}
 
 
 # Not in the one thread of Django's views, which a slow page can hold up.

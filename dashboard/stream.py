@@ -14,10 +14,10 @@ from django.db import DatabaseError
 from inference.broker import occupancy
 from inference.broker.connect import AWAY
 from inference.broker.hub import hub
-from inference.messages import TERMINAL, Preempted
+from inference.messages import TERMINAL, Finished, Preempted
 from inference.models import Chat, Generation
 
-from . import events
+from . import events, operators
 from .lost import Vigil
 from .places import places
 from .together import Together
@@ -29,7 +29,7 @@ KEEPALIVE_S = 2.0
 def find(pk: UUID, user: User) -> Generation | None:
     """A generation of this person's chats."""
     theirs = Generation.objects.filter(message__chat__in=Chat.objects.of(user))
-    return theirs.select_related("message").filter(pk=pk).first()
+    return operators.noted(theirs.select_related("message").filter(pk=pk)).first()
 
 
 async def follow(generation: Generation, user: User, after: int) -> AsyncGenerator[bytes, None]:
@@ -56,7 +56,9 @@ async def follow(generation: Generation, user: User, after: int) -> AsyncGenerat
                 told_of_absence, is_known = False, True
                 vigil.heard()
                 since = await _parked_since(generation) if isinstance(event, Preempted) else None
-                if raw := events.event(generation.id.hex, seq, event, since, generation.max_tokens):
+                is_stopped = isinstance(event, Finished) and event.stop_type == "cancelled"
+                by_hand = is_stopped and await operators.ends(generation)
+                if raw := events.event(generation.id.hex, seq, event, since, generation.max_tokens, by_hand):
                     yield raw
                 if isinstance(event, TERMINAL):
                     return

@@ -8,7 +8,7 @@ from django.db.models import Prefetch, prefetch_related_objects
 
 from inference.models import Chat, Generation, Message
 
-from . import conversation, wording
+from . import conversation, operators, wording
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +21,7 @@ class Turn:
     generation: Generation | None
     pending: bool  # more comes
     note: str  # how it ended
+    advice: str  # what to do about it, while the turn is the last
     look: str
     unfinished: bool  # it could go on
     version: int  # from 1 to `versions`, in the order of their making
@@ -32,7 +33,8 @@ class Turn:
 def thread(chat: Chat) -> list[Turn]:
     """The turns that are read, oldest first."""
     messages = chat.path()
-    prefetch_related_objects(messages, Prefetch("generations", Generation.objects.order_by("created_at")))
+    generations = operators.noted(Generation.objects.order_by("created_at"))
+    prefetch_related_objects(messages, Prefetch("generations", generations))
     versions: dict[int | None, list[int]] = {}
     for pk, parent in chat.messages.values_list("pk", "parent"):
         versions.setdefault(parent, []).append(pk)
@@ -43,13 +45,15 @@ def _turn(message: Message, versions: list[int]) -> Turn:
     generation = next(reversed(message.generations.all()), None)
     pending = generation is not None and not generation.is_over
     at = versions.index(message.pk)
+    ended, has_text = generation is not None and operators.was_ended(generation), bool(message.content)
     return Turn(
         pk=message.pk,
         role=message.role,
         text=message.content[: generation.goes_on_from] if generation and pending else message.content,
         generation=generation,
         pending=pending,
-        note=wording.note(generation) if generation else "",
+        note=wording.note(generation, by_operator=ended) if generation else "",
+        advice=wording.advice(generation, has_text=has_text, by_operator=ended) if generation else "",
         look=wording.look(generation) if generation else "",
         unfinished=generation is not None and conversation.is_unfinished(generation),
         version=at + 1,

@@ -19,6 +19,7 @@ logger = logging.getLogger(__name__)
 MAX_COMMANDS = 10_000
 # A worker that starts obeys what was said while there was none: the cancelled job is still in the queue.
 LOOK_BACK_MS = 600_000
+LATEST = 1000  # commands among which there is one that has just been given
 GIVE_UP_S = 8.0
 ANSWER_S = 5.0  # within which a worker answers: the longest of steps, with a margin
 
@@ -77,6 +78,13 @@ async def cancelled() -> set[str]:
     since = f"{max(0, int(time.time() * 1000) - LOOK_BACK_MS)}-0"
     found: Any = await patiently(lambda: async_client().xrange(CONTROL, min=since))
     return {one.id for one in _commands(found) if one.kind == "cancel" and not one.reply}
+
+
+async def cancelled_by_hand(id: str) -> bool:
+    """Whether a generation that has just ended was cancelled by an operator, to whom its worker answers.
+    Raises RedisError or OSError while Redis is away."""
+    found: Any = await async_client().xrevrange(CONTROL, count=LATEST)
+    return any(f[b"id"].decode() == id and f[b"kind"] == b"cancel" and f[b"reply"] for _, f in found)
 
 
 def ask_sync(command: Command) -> dict[str, Any] | None:

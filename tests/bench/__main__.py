@@ -6,6 +6,7 @@
     python -m tests.bench --only exactness whether parks change a token (minutes; only when asked for)
     python -m tests.bench --only watching  what twenty open monitors cost (likewise)
     python -m tests.bench --only painting  how long the chat stands still while a long answer comes (likewise)
+    python -m tests.bench --only moments   a part of it: when a long chat is opened, and at a click on Stop
 
 Prints a table of medians and ratios. It asserts nothing: a shared machine decides too much.
 """
@@ -24,7 +25,7 @@ from collections.abc import Callable
 from inference.options import Options
 from inference.serve.model_files import resolve
 
-from . import client, exactness, painting, parking, servers, watching
+from . import client, exactness, moments, painting, parking, servers, watching
 
 PROMPTS = [
     "Once upon a time there was a brave knight who",
@@ -91,6 +92,8 @@ def main() -> None:
         watching.report(str(resolve(Options.from_env())), args.threads, args.rounds)
     if args.only and "painting" in args.only:
         painting.report(args.rounds)
+    if args.only and args.only in ("painting", "moments"):
+        moments.report(args.rounds)
     if args.only:
         measurements = [m for m in measurements if args.only in m[0]]
     if not measurements:

@@ -8,19 +8,17 @@ parsed, sanitised and put into the page anew at each event.
 from __future__ import annotations
 
 import statistics
-import tempfile
 from collections.abc import Callable
-from pathlib import Path
 
-from playwright.sync_api import CDPSession, Page, expect, sync_playwright
+from playwright.sync_api import CDPSession, Page, expect
 
-from tests.e2e.stack import Stack, launch_chromium, signed_in
+from tests.e2e.stack import Stack
 from tests.live import writer
 from tests.live.shapes import SHAPES
 
+from .moments import SECONDS, SLOWER, a_page
+
 Way = Callable[[Page, str, Callable[[], None]], None]
-SECONDS = 3.0
-SLOWER = 4
 WATCH = """() => {
   let last = performance.now();
   window.longest = 0;
@@ -86,25 +84,16 @@ def longest(
 
 
 def report(rounds: int) -> None:
-    expect.set_options(timeout=120_000)
     print(
         f"longest stop of the page, ms, slowed down {SLOWER} times: berth, the whole anew, ratio", flush=True
     )
-    with tempfile.TemporaryDirectory() as directory, sync_playwright() as playwright:
-        stack = Stack(Path(directory), **{"ctx-size": 512, "parallel": 2})
-        stack.start()
-        browser = launch_chromium(playwright)
-        try:
-            with signed_in(browser, stack, "grace") as page:
-                for name, text in SHAPES.items():
-                    pairs = []
-                    for i in range(rounds):
-                        ways = [ours, peer] if i % 2 else [peer, ours]
-                        figures = {way: longest(stack, page, text, way) for way in ways}
-                        pairs.append((figures[ours], figures[peer]))
-                    a, b = (statistics.median(pair[k] for pair in pairs) for k in (0, 1))
-                    ratio = statistics.median(x / y for x, y in pairs)
-                    print(f"{name:18s} {a:7.0f} {b:7.0f}  {ratio:.3f}", flush=True)
-        finally:
-            browser.close()
-            stack.stop()
+    with a_page() as (stack, page):
+        for name, text in SHAPES.items():
+            pairs = []
+            for i in range(rounds):
+                ways = [ours, peer] if i % 2 else [peer, ours]
+                figures = {way: longest(stack, page, text, way) for way in ways}
+                pairs.append((figures[ours], figures[peer]))
+            a, b = (statistics.median(pair[k] for pair in pairs) for k in (0, 1))
+            ratio = statistics.median(x / y for x, y in pairs)
+            print(f"{name:18s} {a:7.0f} {b:7.0f}  {ratio:.3f}", flush=True)

@@ -179,7 +179,7 @@ def test_the_reader_of_a_held_chat_is_told_why_it_waits():
     from dashboard import events
 
     held = read(events.event(ID.hex, 4, Preempted(0, "hand", 90, 1000), time.time()))
-    assert (held[1], held[2]["cause"]) == ("preempted", "hand")  # type: ignore[index]
+    assert (held[1], held[2]["cause"]) == ("preempted", "hand")
     assert read(events.event(ID.hex, 5, Released()))[1:] == ("released", {})
 
 

@@ -53,8 +53,20 @@ def test_a_place_that_is_none_is_refused(as_ada, chat, after):
 
 
 def test_a_long_list_costs_as_many_queries_as_a_short_one(as_ada, many, django_assert_max_num_queries):
-    with django_assert_max_num_queries(4):  # session, person, chats, and the page's text
+    with django_assert_max_num_queries(5):  # session, person, chats, those under way, and the page's text
         as_ada.get("/")
+
+
+def test_an_older_chat_is_listed_first_while_it_is_being_answered(as_ada, many):
+    oldest, newest = (Chat.objects.get(pk=pk).add("assistant") for pk in (many[-1], many[0]))
+    Generation.objects.create(message=oldest, user=oldest.chat.user, state="parked")
+    Generation.objects.create(message=newest, user=newest.chat.user)
+    page = as_ada.get("/")
+    assert listed(page.text) == [many[-1], *many[: chats.PAGE]]
+    more = as_ada.get("/chats/more", {"after": page.context["more"]}).json()
+    assert listed(more["html"]) == many[chats.PAGE : 2 * chats.PAGE]
+    Generation.objects.update(state="finished")
+    assert listed(as_ada.get("/").text) == many[: chats.PAGE]
 
 
 # --- names ----------------------------------------------------------------------------------------

@@ -72,5 +72,5 @@ def test_what_was_written_stays_when_it_cannot_go_on(as_ada, chat, redis_away):
     answer = add(chat, "assistant", "Boats fl", state="cancelled")
     reply = post(as_ada, answer, "continue")
     assert reply.status_code == 201
-    assert "the model can&#x27;t be reached" in reply.json()["html"]
+    assert "The model can&#x27;t be reached" in reply.json()["html"]
     assert read(chat) == ["One", "Boats fl"]

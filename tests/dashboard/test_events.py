@@ -2,17 +2,20 @@ from __future__ import annotations
 
 import json
 import time
+from typing import Any
 
 import pytest
 
-from dashboard import events
+from dashboard import conversation, events
+from inference.broker import hub
 from inference.messages import Accepted, Failed, Finished, Preempted, Resumed, Started, Timings, Token
 from inference.models import Generation
+from inference.worker import takeover
 
 ID = "0" * 32
 
 
-def read(raw: bytes) -> tuple[str | None, str, object]:
+def read(raw: bytes) -> tuple[str | None, str, Any]:
     fields = dict(line.split(": ", 1) for line in raw.decode().strip().split("\n"))
     return fields.get("id"), fields["event"], json.loads(fields["data"])
 
@@ -57,27 +60,54 @@ def test_a_resume_tells_how_long_it_was():
 
 
 @pytest.mark.parametrize(
-    ("stop_type", "most", "look", "note", "unfinished"),
+    ("stop_type", "most", "look", "note", "advice", "unfinished"),
     [
-        ("eos", 9, "finished", "", False),
-        ("word", 9, "finished", "", False),
-        ("cancelled", 10, "stopped", "Stopped.", True),
-        ("limit", 9, "cut", "Cut off at the length limit.", True),
-        ("limit", None, "cut", "The model's context is full. Start a new chat to go on.", False),
+        ("eos", 9, "finished", "", "", False),
+        ("word", 9, "finished", "", "", False),
+        ("cancelled", 10, "stopped", "Stopped.", "", True),
+        ("limit", 9, "cut", "Cut off at the limit of 9 tokens.", "“Continue” goes on from here.", True),
+        ("limit", None, "cut", "The model's context is full.", "Start a new chat to go on.", False),
     ],
 )
-def test_the_end_brings_the_last_text_and_says_how_it_came(stop_type, most, look, note, unfinished):
+def test_the_end_brings_the_last_text_and_says_how_it_came_and_what_to_do(
+    stop_type, most, look, note, advice, unfinished
+):
     end = Finished(stop_type, "", "!", 5, 9, False, 0, Timings(), 0, 0.0, 0.1)
-    data = {"text": "!", "note": note, "look": look, "unfinished": unfinished}
+    data = {"text": "!", "look": look, "unfinished": unfinished}
+    data |= {"note": note, "advice": advice, "advice_without_text": advice}
     assert read(events.event(ID, 9, end, max_tokens=most))[1:] == ("finished", data)
 
 
-def test_a_failure_says_what_to_do():
-    failed = Failed(400, "exceed_context_size_error", "it exceeds the available context size of 512 tokens")
-    _, kind, data = read(events.event(ID, 1, failed))
-    assert kind == "failed"
-    note = "This chat is too long for the model. Shorten the message, or start a new chat."
-    assert data == {"note": note, "look": "failed", "unfinished": False}
+CONTINUE, REGENERATE = "“Continue” goes on from here.", "“Regenerate” tries again."
+EDIT = "Change your message with “Edit”, or start a new chat."
+
+
+@pytest.mark.parametrize(
+    ("error", "note", "advice", "without_text"),
+    [
+        (
+            "it exceeds the available context size of 512 tokens",
+            "This chat is too long for the model.",
+            "Shorten your message with “Edit”, or start a new chat.",
+            None,
+        ),
+        (conversation.UNREACHABLE, "The model can't be reached.", CONTINUE, REGENERATE),
+        (conversation.LOST, "This answer was lost when the server was restarted.", CONTINUE, REGENERATE),
+        (takeover.LOST.message, "A part of this answer was lost.", "“Regenerate” has it written anew.", None),
+        (hub.LOST.message, "A part of this answer was lost.", "“Regenerate” has it written anew.", None),
+        (takeover.CULPRIT.message, "The model broke down at this answer twice", EDIT, None),
+        ("the KV cache has no cells left", "There was no room for more", CONTINUE, REGENERATE),
+        ("the chat template refuses", "This model can't read this chat.", "Change your message", None),
+        ("the cable broke.", "No more of this answer: the cable broke.", CONTINUE, REGENERATE),
+        ("", "No more of this answer: something broke.", CONTINUE, REGENERATE),
+    ],
+)
+def test_a_failure_says_what_to_do_in_the_words_of_the_page(error, note, advice, without_text):
+    _, kind, data = read(events.event(ID, 1, Failed(500, "server_error", error)))
+    assert (kind, data["look"]) == ("failed", "failed")
+    assert data["note"].startswith(note)
+    assert data["advice"].startswith(advice)
+    assert data["advice_without_text"].startswith(without_text or advice)
 
 
 @pytest.mark.django_db
@@ -89,5 +119,11 @@ def test_a_row_that_is_over_tells_the_whole_text_and_the_end(generation: Generat
     assert read(text.encode())[1:] == ("text", "Boats float.")
     assert read(end.encode())[1:] == (
         "finished",
-        {"note": "Stopped.", "look": "stopped", "unfinished": True},
+        {
+            "note": "Stopped.",
+            "advice": "",
+            "advice_without_text": "",
+            "look": "stopped",
+            "unfinished": True,
+        },
     )

@@ -86,7 +86,9 @@ async def test_what_had_begun_fails_and_says_what_to_do(asked, ada):
     await asked.asave()
     await sync_to_async(lose)()
     *_, (kind, data) = await read(asked, ada)
-    assert (kind, "Send your message again." in data["note"]) == ("failed", True)
+    assert (kind, data["note"]) == ("failed", "This answer was lost when the server was restarted.")
+    assert data["advice"] == "“Continue” goes on from here."
+    assert data["advice_without_text"] == "“Regenerate” tries again."
     await asked.arefresh_from_db()
     assert asked.state == "failed"
     assert not sync_client().exists(JOBS)

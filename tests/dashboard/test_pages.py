@@ -70,12 +70,9 @@ def test_an_answer_on_its_way_carries_the_address_of_its_events(as_ada, chat, ge
     [
         ({"state": "cancelled", "finish_reason": "cancelled"}, "Stopped."),
         ({"state": "finished", "finish_reason": "length"}, "Start a new chat to go on."),
-        (
-            {"state": "failed", "error": "it exceeds the available context size"},
-            "Shorten the message",
-        ),
-        ({"state": "failed", "error": "the worker died; send it again"}, "the worker died; send it again."),
-        ({"state": "failed", "error": ""}, "Send your message again."),
+        ({"state": "failed", "error": "it exceeds the available context size"}, "Shorten your message"),
+        ({"state": "failed", "error": "the cable broke"}, "No more of this answer: the cable broke."),
+        ({"state": "failed", "error": ""}, "“Regenerate” tries again."),
     ],
 )
 def test_an_answer_that_is_over_says_how_it_ended(as_ada, chat, generation, row, line):

@@ -10,11 +10,13 @@ import pytest
 from asgiref.sync import sync_to_async
 
 from dashboard import stream
-from inference.broker import log, occupancy
+from dashboard.thread import thread
+from inference.broker import control, log, occupancy
 from inference.broker.connect import async_client
+from inference.broker.keys import CONTROL
 from inference.broker.publisher import Publisher
 from inference.messages import Accepted, Failed, Finished, Preempted, Resumed, Started, Timings, Token
-from inference.models import Generation
+from inference.models import Generation, OperatorAction
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -134,10 +136,34 @@ async def test_what_has_been_is_told_apart_from_what_is(generation, ada):
 
 
 async def test_a_failure_ends_the_stream(generation, ada):
-    await publish(generation, Failed(503, "unavailable_error", "the worker died; send it again"))
+    await publish(generation, Failed(500, "server_error", "the cable broke"))
     [(_, kind, data)] = await read(generation, ada)
     assert kind == "failed"
-    assert data["note"].endswith("send it again.")
+    assert data["note"].endswith("the cable broke.")
+
+
+async def test_who_did_not_stop_it_is_told_that_an_operator_has(generation, ada):
+    end = Finished("cancelled", "", "", 5, 2, False, 0, Timings(), 0, 0.0, 0.1)
+    told = {"note": "Stopped by an operator.", "advice": "“Continue” goes on from here."}
+    await publish(generation, end)
+    [(_, _, data)] = await read(generation, ada)
+    assert (data["note"], data["advice"]) == ("Stopped.", "")
+    command = control.Command("cancel", generation.id.hex, worker="w1", reply="r")
+    await control.tell(command)  # its trace is not written yet
+    [(_, _, data)] = await read(generation, ada)
+    assert told.items() <= data.items()
+    await async_client().delete(CONTROL)
+    act = {"kind": "cancel", "generation": generation.pk, "worker": "w1"}
+    await OperatorAction.objects.acreate(**act)
+    [(_, _, data)] = await read(generation, ada)
+    assert told.items() <= data.items()
+    generation.state = "cancelled"
+    await generation.asave()
+    row = await stream.find(generation.pk, ada)
+    *_, (_, _, data) = await read(row, ada)
+    assert told.items() <= data.items()
+    [*_, turn] = await sync_to_async(thread)(generation.message.chat)
+    assert turn.note == told["note"]
 
 
 async def test_a_generation_that_is_over_is_told_from_its_row(generation, ada):
@@ -146,7 +172,7 @@ async def test_a_generation_that_is_over_is_told_from_its_row(generation, ada):
     generation.state = "finished"
     await generation.asave()
     found = await read(generation, ada)
-    end = {"note": "", "look": "finished", "unfinished": False}
+    end = {"note": "", "advice": "", "advice_without_text": "", "look": "finished", "unfinished": False}
     assert [(kind, data) for _, kind, data in found] == [("text", "Boats float."), ("finished", end)]
 
 

@@ -262,4 +262,6 @@ def test_an_answer_that_is_as_long_as_its_chat_allows_is_cut_off_and_can_go_on(a
     add(chat, "user", "One")
     row = {"finish_reason": "length", "completion_tokens": 20, "max_tokens": 20}
     add(chat, "assistant", "Boats fl", **row)
-    assert "Cut off at the length limit." in as_ada.get(f"/chats/{chat.pk}/").text
+    page = as_ada.get(f"/chats/{chat.pk}/").text
+    assert "Cut off at the limit of 20 tokens." in page
+    assert "“Continue” goes on from here." in page

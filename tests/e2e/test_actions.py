@@ -53,6 +53,7 @@ def test_a_chat_is_cancelled_only_after_a_yes(sign_in, endless: Stack):
         re.compile(r"Cancelled: grace's chat\. \d+ tokens of its answer stay\.")
     )
     wait_for_the_end(chat)
+    expect(state_line(chat)).to_have_text("Stopped by an operator. “Continue” goes on from here.")
     row = rows_of_actions(monitor).first
     expect(row).to_contain_text("Cancel")
     expect(row).to_contain_text(re.compile(r"ada.*after \d+ tokens"))

@@ -202,7 +202,7 @@ def test_two_chats_that_do_not_fit_together_both_finish(sign_in):
 def test_a_question_that_fits_no_context_gets_a_line_that_says_what_to_do(sign_in):
     page = sign_in("grace")
     ask(page, "word " * 600)
-    expect(state_line(page)).to_have_text(re.compile("too long for the model. Shorten the message"))
+    expect(state_line(page)).to_have_text(re.compile("too long for the model. Shorten your message"))
     expect(page.get_by_role("button", name="Send")).to_be_visible()
 
 

@@ -143,6 +143,10 @@ def test_each_state_has_its_words_its_sign_and_is_said_once(page: Page, tale: Ta
     tale.tell(Token(3, "well"), STOPPED)
     reader.sees("Stopped.")
     expect(page.locator(".message--assistant .text")).to_have_text("Boats float well")
+    reader.feed.tell({tale.chat + 1: {"generation": "of another", "state": "paused"}})
+    reader.sees("Stopped.", title="1 chat paused · ")
+    reader.feed.tell({})
+    reader.sees("Stopped.")
     assert reader.signs.pop("Paused") == reader.signs["Paused while another chat finishes"]
     assert len(set(reader.signs.values())) == len(reader.signs)
 
@@ -160,7 +164,7 @@ def test_it_is_said_why_an_answer_is_paused_how_it_ended_and_what_to_do(page: Pa
     feed, causes = PlayedFeed(page), dict(CAUSES)
     ends: list[tuple[Event, str]] = [
         (end("limit"), "Start a new chat to go on."),
-        (Failed(500, "server_error", "the worker died"), "the worker died. Send your message again."),
+        (Failed(500, "server_error", "the worker died"), "the worker died. “Continue” goes on from here."),
         (end("eos"), "The answer is complete."),
     ]
     for last, words in ends:

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import json
 import re
-import subprocess
-import sys
 from typing import Any
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, Route, expect
 
 from tests.e2e.api import until
-from tests.e2e.stack import ROOT, Stack
+from tests.e2e.stack import Stack
 
 from . import writer
+from .chats import chat_of
 from .shapes import SHAPES
 
 pytestmark = [pytest.mark.browser, pytest.mark.model]
 
 MAKE = """async ([text, code]) => {
   const { Markdown } = await import("/static/dashboard/markdown.js");
+  await (await import("/static/dashboard/maths.js")).load();
   document.getElementById("try")?.remove();
   const box = document.body.appendChild(Object.assign(document.createElement("div"), { id: "try" }));
   const view = new Markdown(box);
@@ -106,6 +105,31 @@ def test_formulas_are_mathml_and_prices_are_not(page: Page, stack: Stack) -> Non
     assert shown(page).locator("[style]").count() == 0
 
 
+def test_formulas_stand_as_they_were_written_until_they_can_be_drawn(page: Page, stack: Stack) -> None:
+    asked: list[str] = []
+    held: list[Route] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(chat_of(stack, "It is *free*, not for $5 and $6."))
+    expect(page.locator(".markdown em")).to_have_text("free")
+    assert not [url for url in asked if "/temml-" in url]  # nor is it fetched where there is none
+
+    sources = page.locator(".markdown code")
+    formulas = page.locator(".markdown math")
+    page.route("**/vendor/temml-*", lambda route: held.append(route))
+    page.goto(chat_of(stack, "For $a<b$ and " + "many *words* " * 200 + "\n\n$$\ny_1\n$$\n\n`end`"))
+    expect(sources).to_have_text(["$a<b$", "y_1", "end"])
+    before = page.locator(".markdown").inner_text()
+    held.pop().continue_()
+    expect(formulas).to_have_count(2)
+    expect(sources).to_have_text(["end"])
+    assert len(page.locator(".markdown").inner_text()) > len(before) - 10  # nothing else was lost
+
+    page.reload()
+    until(lambda: bool(held))
+    held.pop().abort()
+    expect(sources).to_have_text(["$a<b$", "y_1", "end"])
+
+
 def test_a_link_may_be_defined_behind_its_words(page: Page, stack: Stack) -> None:
     draw(
         page,
@@ -179,34 +203,6 @@ def test_a_wide_table_and_long_lines_scroll_by_themselves(page: Page, stack: Sta
     assert page.evaluate("document.getElementById('scroll').scrollWidth <= innerWidth")
     for box in page.locator(".table-box, .code pre, .maths").all():
         assert box.evaluate("(e) => e.scrollWidth > e.clientWidth && e.tabIndex === 0")
-
-
-WRITE = """
-import json, sys
-from django.contrib.auth.models import User
-from inference.models import Chat, Generation
-chat = Chat.objects.create(user=User.objects.get(username="grace"), title="drawn")
-for text in json.load(sys.stdin):
-    chat.add("user", "Go on.")
-    answer = chat.add("assistant", text)
-    Generation.objects.create(message=answer, user=chat.user, state="finished")
-print(chat.pk)
-"""
-
-
-def chat_of(stack: Stack, *answers: str) -> str:
-    """The path of a chat with these answers."""
-    command = [sys.executable, "manage.py", "shell", "--no-imports", "-c", WRITE]
-    done = subprocess.run(
-        command,
-        cwd=ROOT,
-        env=stack.environ(),
-        input=json.dumps(answers),
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return f"/chats/{done.stdout.strip()}/"
 
 
 CODE = 'def f(x):\n    """It is."""\n    return "a" + str(x)  # so\n'

@@ -62,6 +62,7 @@ code </code></pre><script>document.title='broken'</script>
 [ref] &lt;script&gt;alert(1)&lt;/script&gt; \\<script>alert(1)\\</script>"""
 SHOW = """async ([text, step]) => {
   const { Markdown } = await import("/static/dashboard/markdown.js");
+  await (await import("/static/dashboard/maths.js")).load();
   document.getElementById("try")?.remove();
   const box = document.body.appendChild(Object.assign(document.createElement("div"), { id: "try" }));
   const view = new Markdown(box);

@@ -96,7 +96,7 @@ export class Answer {
       case "failed":
         this.write(data.text ?? "");
         this.element.toggleAttribute("data-unfinished", Boolean(data.unfinished));
-        return this.end(data.look, data.note);
+        return this.end(data.look, data.note, this.text ? data.advice : data.advice_without_text);
     }
   }
 
@@ -169,10 +169,10 @@ export class Answer {
     }
   }
 
-  end(state, note) {
+  end(state, note, advice = "") {
     this.leave();
     this.view.finish(this.text);
-    this.line.end(state, note);
+    this.line.end(state, note, advice);
     document.dispatchEvent(new CustomEvent("answer:over", { detail: this.generation }));
     this.over();
   }

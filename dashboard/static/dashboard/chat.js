@@ -3,6 +3,7 @@
 import { put } from "./thread.js"; // first: it remembers the page as it came
 import { Answer } from "./answer.js";
 import { copyCode } from "./clipboard.js";
+import { complain } from "./element.js";
 import { drawAll } from "./painter.js";
 import { post } from "./post.js";
 import { Follower } from "./scroll.js";
@@ -16,11 +17,6 @@ const view = new Follower($("scroll"), $("latest"));
 let answer = null;
 let sending = false;
 let isGone = false; // the chat was deleted
-
-function complain(message) {
-  error.textContent = message;
-  error.hidden = !message;
-}
 
 function refresh() {
   stop.hidden = answer === null;
@@ -61,7 +57,7 @@ form.addEventListener("submit", async (event) => {
   event.preventDefault();
   if (sending || isGone || answer !== null || !text.value.trim()) return;
   sending = true;
-  complain("");
+  complain(error, "");
   refresh();
   try {
     const fields = Object.fromEntries(new FormData(form));
@@ -75,7 +71,7 @@ form.addEventListener("submit", async (event) => {
     first(document.querySelector("#chat-list [aria-current]")?.parentElement);
     view.toEnd();
   } catch (problem) {
-    complain(problem.message);
+    complain(error, problem.message);
   }
   sending = false;
   refresh();
@@ -94,12 +90,12 @@ text.addEventListener("keydown", (event) => {
 
 stop.addEventListener("click", async () => {
   stop.disabled = true;
-  complain("");
+  complain(error, "");
   try {
     await post(answer.stopUrl);
   } catch (problem) {
     stop.disabled = false;
-    complain(problem.message);
+    complain(error, problem.message);
   }
 });
 
@@ -122,7 +118,7 @@ document.addEventListener("chat:gone", ({ detail }) => {
   refresh();
 });
 
-new Turns(messages, text, { complain, isBusy: () => answer !== null, stop: () => stop.click(), toEnd: () => view.toEnd() });
+new Turns(messages, text, { complain: (message) => complain(error, message), isBusy: () => answer !== null, stop: () => stop.click(), toEnd: () => view.toEnd() });
 copyCode(messages);
 look();
 view.toEnd();

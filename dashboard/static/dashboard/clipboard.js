@@ -18,7 +18,7 @@ export async function copy(text) {
 function copySelected(text) {
   const before = document.activeElement;
   const box = el("textarea", { value: text, className: "unseen", tabIndex: -1 });
-  document.body.append(box);
+  (document.querySelector("dialog:modal") ?? document.body).append(box); // outside a dialog nothing can be selected
   box.select();
   const isDone = document.execCommand("copy");
   box.remove();
@@ -37,16 +37,19 @@ export function announce(text) {
   setTimeout(() => (status.textContent = text), 50); // or what is said twice is heard once
 }
 
+/** Copy a text; the button that asks for it says what came of it, for a while. */
+export async function copyFor(button, text) {
+  const said = (await copy(text)) ? gettext("Copied") : gettext("Couldn't copy");
+  announce(said);
+  button.textContent = said;
+  clearTimeout(button.timer);
+  button.timer = setTimeout(() => (button.textContent = gettext("Copy")), SHOWN);
+}
+
 /** The copy buttons of the blocks of code in `root`. */
 export function copyCode(root) {
-  root.addEventListener("click", async ({ target }) => {
+  root.addEventListener("click", ({ target }) => {
     const button = target.closest?.(".code-copy");
-    if (!button) return;
-    const text = button.closest(".code").querySelector("pre").textContent.replace(/\n$/, "");
-    const said = (await copy(text)) ? gettext("Copied") : gettext("Couldn't copy");
-    announce(said);
-    button.textContent = said;
-    clearTimeout(button.timer);
-    button.timer = setTimeout(() => (button.textContent = gettext("Copy")), SHOWN);
+    if (button) copyFor(button, button.closest(".code").querySelector("pre").textContent.replace(/\n$/, ""));
   });
 }

@@ -8,6 +8,12 @@ export function el(tag, properties = {}, ...children) {
   return element;
 }
 
+/** Show an error in its element; "" takes it away. */
+export function complain(element, message) {
+  element.textContent = message;
+  element.hidden = !message;
+}
+
 /** A table with a caption that is only heard; columns are [title, class]. */
 export function table(label, columns) {
   const body = el("tbody");

@@ -32,13 +32,16 @@ const marked = new Marked({
         const found = MATHS.exec(source);
         if (!found) return undefined;
         const [raw, display, inline = found[3], , bracketed] = found;
-        const html = mathml(display ?? inline ?? bracketed, inline === undefined);
+        const html = mathml(display ?? inline ?? bracketed, inline === undefined) ?? undrawn(raw);
         return html ? { type: "maths", raw, html } : undefined;
       },
       renderer: ({ html }) => html,
     },
   ],
 });
+
+/** A formula that can't be drawn yet. */
+const undrawn = (raw) => `<code>${raw.replace(/[&<>]/g, (sign) => `&#${sign.charCodeAt(0)};`)}</code>`;
 
 function tokens(text, definitions) {
   const lexer = new marked.Lexer({ ...marked.defaults });

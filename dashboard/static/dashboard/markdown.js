@@ -7,7 +7,7 @@ import { codeBlock, writeCode } from "./code_block.js";
 import { el } from "./element.js";
 import { highlight } from "./highlight.js";
 import { inline, LONGEST, mentions, seam } from "./inline.js";
-import { mathml } from "./maths.js";
+import { load, mathml } from "./maths.js";
 import { harmless } from "./sanitise.js";
 import { finished } from "./unfinished.js";
 import { gettext } from "./words.js";
@@ -50,9 +50,9 @@ function make(block) {
 
 const of = (element) => ({ element, content: element });
 
-/** Give `old` the children of `wanted`, from its child number `from` on. What is there already stays, and with it what
-    a reader has selected. */
-function match(old, wanted, from = 0) {
+/** Give `old` the children of `wanted`, from its child number `from` on; `isAll`: and no more. What is there already stays,
+    and with it what a reader has selected. */
+function match(old, wanted, from = 0, isAll = true) {
   const nodes = [...wanted.childNodes];
   nodes.forEach((node, i) => {
     const there = old.childNodes[from + i];
@@ -62,7 +62,7 @@ function match(old, wanted, from = 0) {
     else if (there.cloneNode().isEqualNode(node.cloneNode())) match(there, node);
     else there.replaceWith(node);
   });
-  while (old.childNodes.length > from + nodes.length) old.lastChild.remove();
+  while (isAll && old.childNodes.length > from + nodes.length) old.lastChild.remove();
 }
 
 function extend(there, data) {
@@ -89,6 +89,12 @@ export class Markdown {
     this.blocks.root.view = this.root;
     this.leaves = []; // those that are closed and may mention a link that is yet to be defined
     this.isRead = false;
+  }
+
+  /** Have draw() read all of it anew, since words of it mean something else by now; what is equal stays. */
+  again() {
+    forget(this.root);
+    this.start();
   }
 
   /** The whole text so far, drawn at once. */
@@ -191,9 +197,10 @@ export class Markdown {
       const from = view.frozen.length;
       const end = from + seam(text.slice(from, from + LONGEST));
       this.read += LONGEST + end - from;
-      // What stands behind it for now is drawn anew, so it is matched too.
-      match(view.content, inline(text.slice(from, end), definitions), view.kept);
-      view.kept = view.content.childNodes.length;
+      const nodes = inline(text.slice(from, end), definitions);
+      const upto = view.kept + nodes.childNodes.length;
+      match(view.content, nodes, view.kept, false); // what stands behind it for now is matched with what follows
+      view.kept = upto;
       view.frozen = text.slice(0, end);
       if (isLate()) return false;
     }
@@ -212,14 +219,21 @@ export class Markdown {
   }
 }
 
+/** Of code nothing: that means what it meant. */
+function forget(view) {
+  if (!view.language) Object.assign(view, { frozen: "", kept: 0 });
+  view.children.forEach(forget);
+}
+
 function trim({ view, children }) {
   if (!children) return;
   for (const { element } of view.children.splice(children.length)) element.remove();
 }
 
 function writeMaths({ content }, { text, closed, mark }) {
-  const html = closed ? mathml(text, true) : "";
+  if (!closed) load();
+  const html = closed ? mathml(text, true) : undefined;
   if (html) match(content, harmless(html));
-  else if (closed) content.replaceChildren(el("code", {}, mark + text + (mark === "$$" ? "$$" : "\\]")));
+  else if (html === "") content.replaceChildren(el("code", {}, mark + text + (mark === "$$" ? "$$" : "\\]")));
   else content.replaceChildren(el("code", {}, text.trim()));
 }

@@ -1,18 +1,31 @@
 /** Answers on the page: drawn in slices, the newest text first. */
 
 import { Markdown } from "./markdown.js";
+import { hasFormula, load, missing } from "./maths.js";
 import { soon } from "./pace.js";
+
+const PATIENCE = 1000; // milliseconds that an old answer is not shown for while its formulas can't be drawn
 
 export class Painter {
   /** `element` shows an answer from now on; `painted()` runs after each change. */
   constructor(element, painted = () => {}) {
     const view = new Markdown(element);
+    let isWaiting = false; // for formulas, which are drawn as their sources for now
     this.text = "";
     this.isEnded = false;
     this.draw = (until) => {
+      const before = missing();
       view.set(this.text, this.isEnded);
       const isDrawn = view.draw(until);
       painted();
+      if (missing() > before && !isWaiting) {
+        isWaiting = true;
+        load().then((areThere) => {
+          if (!areThere) return;
+          view.again();
+          soon(this.draw, !this.isEnded);
+        });
+      }
       return isDrawn;
     };
   }
@@ -39,13 +52,17 @@ export function drawAll(root, painted) {
     if (taken.has(element)) continue;
     taken.add(element);
     let painter = null;
-    soon((until) => {
+    const draw = (until) => {
       if (!painter) {
         if (element.classList.contains("markdown")) return true; // it was asked for twice
         const text = element.textContent;
         painter = Object.assign(new Painter(element, painted), { text, isEnded: true });
       }
       return painter.draw(until);
-    });
+    };
+    if (hasFormula(element.textContent)) Promise.race([load(), pause(PATIENCE)]).then(() => soon(draw));
+    else soon(draw);
   }
 }
+
+const pause = (milliseconds) => new Promise((done) => setTimeout(done, milliseconds));

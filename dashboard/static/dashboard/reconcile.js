@@ -1,28 +1,44 @@
 /** Server's markup into a page that is in use: what has not changed stays as it is, with all that a person does there. */
 
+import { soon } from "./pace.js";
 import { ours } from "./sanitise.js";
 
+const AT_ONCE = 5; // elements
 const seen = new WeakMap(); // an element -> its markup, as the server last gave it
+let learning = Promise.resolve();
 
 /** What an element is known by among its siblings. */
 const nameOf = (element) => element.id || element.dataset.chat || element.textContent;
 
-/** The markup of these elements, without the texts of messages, which stay as they are when the rest does. */
-function markups(elements) {
-  const copies = elements.map((element) => {
-    const copy = element.cloneNode(true);
-    copy.querySelector(".text")?.replaceChildren();
-    for (const token of copy.querySelectorAll("[name=csrfmiddlewaretoken]")) token.remove();
-    return copy.outerHTML;
-  });
-  return [...ours(copies.join("")).children].map((copy) => copy.outerHTML);
+/** The markup of an element, without the texts of messages, which stay as they are when the rest does. */
+function markup(element) {
+  const copy = element.cloneNode(true);
+  copy.querySelector(".text")?.replaceChildren();
+  for (const token of copy.querySelectorAll("[name=csrfmiddlewaretoken]")) token.remove();
+  return copy.outerHTML;
 }
 
-/** Remember what the server gave. Call it before anything is done with it. */
+/** Remember what the page brought. Call it before anything is done with it. Once the page has been drawn it is made alike
+    to what comes later, which is sanitised. */
 export function learn(elements) {
-  const all = [...elements];
-  markups(all).forEach((markup, i) => seen.set(all[i], markup));
+  const all = [...elements].map((element) => [element, markup(element)]);
+  const isDone = new Promise((done) => {
+    const learnSome = (until) => {
+      do {
+        const some = all.splice(0, AT_ONCE);
+        const alike = ours(some.map(([, markup]) => markup).join("")).children;
+        [...alike].forEach((copy, i) => seen.set(some[i][0], copy.outerHTML));
+      } while (all.length && performance.now() < until);
+      if (!all.length) done();
+      return !all.length;
+    };
+    setTimeout(() => soon(learnSome));
+  });
+  learning = Promise.all([learning, isDone]);
 }
+
+/** Resolves when all of it is remembered, before which nothing can be compared. */
+export const learned = () => learning;
 
 /** Whether a person is writing in it. */
 const isEdited = (element) => "editing" in element.dataset || element.querySelector("[data-editing]") || element.contains(document.activeElement?.closest("textarea, input"));
@@ -44,8 +60,7 @@ function stays(there, wanted, markup) {
  */
 export function reconcile(parent, wanted, isKept = () => false) {
   const old = new Map([...parent.children].map((child) => [nameOf(child), child]));
-  const fresh = wanted.filter((element) => element.parentNode !== parent);
-  const marks = new Map(markups(fresh).map((markup, i) => [fresh[i], markup]));
+  const marks = new Map(wanted.filter((element) => element.parentNode !== parent).map((fresh) => [fresh, markup(fresh)]));
   let isTouched = false;
   let at = parent.firstElementChild;
   for (const element of wanted) {

@@ -9,7 +9,8 @@ export class Follower {
     this.pin(true);
     box.addEventListener("scroll", () => this.look(), { passive: true });
     button.addEventListener("click", () => this.toEnd());
-    new ResizeObserver(() => this.keep()).observe(box);
+    const keep = new ResizeObserver(() => this.keep());
+    for (const element of [box, box.firstElementChild]) keep.observe(element);
   }
 
   /** Only a reader scrolls up, and by however little: they are let go at once. */

@@ -1,6 +1,6 @@
 /** The settings of a chat. Those of a chat that is not begun wait in the composer and go with its first message. */
 
-import { el } from "./element.js";
+import { complain, el } from "./element.js";
 import { get } from "./get.js";
 import { post } from "./post.js";
 import { toast } from "./toast.js";
@@ -19,7 +19,7 @@ export async function openSettings(pk) {
     return toast(problem.message);
   }
   chat = pk;
-  complain("", {});
+  refuse("", {});
   dialog.showModal();
 }
 
@@ -36,9 +36,9 @@ function wait(values) {
   }
 }
 
-function complain(message, wrong) {
-  error.textContent = message;
-  error.hidden = !message;
+/** Say what is wrong, at the first field that is. */
+function refuse(message, wrong) {
+  complain(error, message);
   for (const field of fields) field.setAttribute("aria-invalid", String(field.name in wrong));
   const first = fields.find(({ name }) => name in wrong);
   if (first) first.after(error);
@@ -56,7 +56,7 @@ form.addEventListener("submit", async (event) => {
     dialog.close();
     toast(gettext("Saved. It counts from the next answer on."));
   } catch (problem) {
-    complain(problem.message, problem.fields ?? {});
+    refuse(problem.message, problem.fields ?? {});
   }
 });
 

@@ -1,6 +1,7 @@
 /** The links by which others read a chat: made, copied, taken back. */
 
-import { el } from "./element.js";
+import { copy } from "./clipboard.js";
+import { complain, el } from "./element.js";
 import { get } from "./get.js";
 import { post } from "./post.js";
 import { toast } from "./toast.js";
@@ -18,13 +19,8 @@ export async function openShares(pk) {
   }
   chat = pk;
   said.textContent = "";
-  complain("");
+  complain(error, "");
   dialog.showModal();
-}
-
-function complain(message) {
-  error.textContent = message;
-  error.hidden = !message;
 }
 
 function show(links) {
@@ -35,30 +31,22 @@ function row({ url, created_at, revoke }) {
   const when = new Date(created_at).toLocaleString([], { dateStyle: "medium", timeStyle: "short" });
   const field = el("input", { value: url, readOnly: true, aria: { label: fill(gettext("Link of %(when)s"), { when }) } });
   field.addEventListener("focus", () => field.select());
-  const copy = el("button", { type: "button", className: "button button--small" }, gettext("Copy"));
-  copy.addEventListener("click", async () => say((await copied(field)) ? gettext("Copied.") : gettext("Copy it with your keyboard: it is selected.")));
+  const copier = el("button", { type: "button", className: "button button--small" }, gettext("Copy"));
+  copier.addEventListener("click", async () => {
+    if (await copy(url)) return say(gettext("Copied."));
+    field.focus(); // which selects it
+    say(gettext("Copy it with your keyboard: it is selected."));
+  });
   const back = el("button", { type: "button", className: "button button--small" }, gettext("Take back"));
   back.addEventListener("click", () => change(revoke, gettext("Taken back. The link opens nothing any more."), make));
-  for (const button of [copy, back]) button.setAttribute("aria-label", `${button.textContent}: ${when}`);
+  for (const button of [copier, back]) button.setAttribute("aria-label", `${button.textContent}: ${when}`);
   const made = el("span", { className: "hint" }, fill(gettext("made on %(when)s"), { when }));
-  return el("li", {}, field, el("div", { className: "link-acts" }, made, copy, back));
+  return el("li", {}, field, el("div", { className: "link-acts" }, made, copier, back));
 }
 
 function say(words) {
-  complain("");
+  complain(error, "");
   said.textContent = words;
-}
-
-/** Whether it is on the clipboard; in any case it is selected. Outside the dialog nothing could be. */
-async function copied(field) {
-  field.focus();
-  field.select();
-  try {
-    await navigator.clipboard.writeText(field.value);
-    return true;
-  } catch {
-    return document.execCommand("copy"); // without TLS
-  }
 }
 
 async function change(url, words, focused) {
@@ -68,7 +56,7 @@ async function change(url, words, focused) {
     say(words);
   } catch (problem) {
     said.textContent = "";
-    complain(problem.message);
+    complain(error, problem.message);
   }
   make.disabled = false;
   (focused ?? list.querySelector("button") ?? make).focus();

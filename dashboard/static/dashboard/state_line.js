@@ -51,11 +51,12 @@ export class StateLine {
     if (total) Object.assign(this.bar, { max: total, value: Math.min(done, total) });
   }
 
-  /** The last state. Where there is nothing to read of it, it is heard that the answer is there. */
-  end(state, words) {
+  /** The last state, and what to do about it. Where there is nothing to read of it, it is heard that the answer is there. */
+  end(state, words, advice) {
     this.begin(state, words || gettext("The answer is complete."));
     this.said.classList.toggle("unseen", !words);
     this.say();
+    if (advice) this.said.append(" ", el("span", { className: "advice" }, advice));
     this.detail.remove();
     this.bar.remove();
   }

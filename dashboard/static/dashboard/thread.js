@@ -1,7 +1,7 @@
 /** The chat that this page shows, and the list of chats, when they have changed elsewhere: in another tab, or on
     another device. */
 
-import { learn, reconcile } from "./reconcile.js";
+import { learn, learned, reconcile } from "./reconcile.js";
 import { ours } from "./sanitise.js";
 import { signedOut } from "./signed_out.js";
 
@@ -41,6 +41,7 @@ async function read() {
   if (reply.status === 404) return vanished(true);
   if (!reply.ok) throw new Error(String(reply.status));
   const text = await reply.text();
+  await learned();
   if (writes !== before) return void (isStale = true); // it may be from before what was written meanwhile
   const page = ours(text);
   vanished(false);

@@ -1,13 +1,10 @@
 /** What can be done with the turns of a chat: copy, edit, regenerate, continue, and page through versions. */
 
-import { announce, copy } from "./clipboard.js";
+import { announce, copyFor } from "./clipboard.js";
 import { edit } from "./edit.js";
 import { post } from "./post.js";
 import { sourceOf } from "./source.js";
 import { put } from "./thread.js";
-import { gettext } from "./words.js";
-
-const SHOWN = 2000; // milliseconds for which a button says what it has done
 
 export class Turns {
   /** `composer` is the field for new messages, `complain(text)` shows an error, `isBusy()` tells whether an answer is
@@ -27,7 +24,7 @@ export class Turns {
   async act(button, article) {
     switch (button.dataset.do) {
       case "copy":
-        return this.copy(button, article);
+        return copyFor(button, sourceOf(article));
       case "edit":
         return this.edit(article);
       case "show":
@@ -63,14 +60,6 @@ export class Turns {
     } finally {
       this.isWriting = false;
     }
-  }
-
-  async copy(button, article) {
-    const said = (await copy(sourceOf(article))) ? gettext("Copied") : gettext("Couldn't copy");
-    announce(said);
-    button.textContent = said;
-    clearTimeout(button.timer);
-    button.timer = setTimeout(() => (button.textContent = gettext("Copy")), SHOWN);
   }
 
   edit(article) {

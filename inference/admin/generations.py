@@ -17,11 +17,11 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from inference.messages import priority_name
+from inference.messages import NORMAL, priority_name
 from inference.models import Generation, OperatorAction
 
 from . import search
-from .base import ReadOnly, badge, link_to, seconds
+from .base import ReadOnly, badge, link_to, moment, seconds
 from .export import CsvExport
 from .filters import ApiFilter, CauseFilter, KeyFilter, KindFilter, ModelFilter, PriorityFilter, WorkerFilter
 from .live import states
@@ -33,16 +33,13 @@ from .timeline import life_of
 class GenerationAdmin(ReadOnly, Operable, CsvExport):
     list_display = (
         "short_id",
-        "state_badge",
-        "api",
-        "model",
+        "state_and_end",
         "asked_by",
+        "asked_of",
         "tokens",
-        "urgency",
         "parked",
         "first_token",
-        "finish",
-        "created_at",
+        "created",
     )
     list_filter = (
         "state",
@@ -130,9 +127,30 @@ class GenerationAdmin(ReadOnly, Operable, CsvExport):
             generation.get_state_display(),
         )
 
+    @admin.display(description=_("State"))
+    def state_and_end(self, generation: Generation) -> SafeString:
+        """How a finished one ended, too: of the others the state tells that."""
+        shown = self.state_badge(generation)
+        if generation.state != Generation.State.FINISHED or not generation.finish_reason:
+            return shown
+        return format_html('{} <span class="quiet">{}</span>', shown, generation.get_finish_reason_display())
+
     @admin.display(description=_("Asked by"))
-    def asked_by(self, generation: Generation) -> str:
-        return str(generation.user or generation.api_key or "–")
+    def asked_by(self, generation: Generation) -> SafeString:
+        """With its priority where that is not the usual one."""
+        who = str(generation.user or generation.api_key or "–")
+        shown = format_html('<span class="berth-cut" title="{0}">{0}</span>', who)
+        if generation.priority == NORMAL:
+            return shown
+        return format_html('{} <span class="berth-badge">{}</span>', shown, self.urgency(generation))
+
+    @admin.display(description=_("Model and API"))
+    def asked_of(self, generation: Generation) -> SafeString:
+        return format_html(
+            '<span class="berth-cut" title="{0}">{0}</span><span class="berth-under">{1}</span>',
+            generation.model or "–",
+            generation.api,
+        )
 
     @admin.display(description=_("Tokens"))
     def tokens(self, generation: Generation) -> str:
@@ -155,6 +173,10 @@ class GenerationAdmin(ReadOnly, Operable, CsvExport):
     @admin.display(description=_("First token"))
     def first_token(self, generation: Generation) -> str:
         return seconds(generation.ttft_s)
+
+    @admin.display(description=_("Asked for"))
+    def created(self, generation: Generation) -> SafeString:
+        return moment(generation.created_at)
 
     @admin.display(description=_("Finish"), empty_value="–")
     def finish(self, generation: Generation) -> str:

@@ -26,3 +26,19 @@ const DOING = {
 
 /** The word for the state of a slot, a chat or a worker. */
 export const stateWord = (state) => DOING[state] ?? state;
+
+/** Why a chat was parked, in a word. */
+const CAUSES = {
+  pressure: gettext("pressure"),
+  admission: gettext("admission"),
+  forced: gettext("forced"),
+  decode: gettext("decode"),
+  hand: gettext("hand"),
+  rotation: gettext("rotation"),
+  priority: gettext("priority"),
+  worker: gettext("worker"),
+  client: gettext("client"),
+};
+
+/** The word for the cause of a park. */
+export const causeWord = (cause) => CAUSES[cause] ?? cause;

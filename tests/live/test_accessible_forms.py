@@ -121,7 +121,7 @@ def test_the_admins_forms(sign_in, stack: Stack):
     assert_accessible(page)
     page.get_by_role("button", name="Yes, I’m sure").click()
     expect(page.locator(".messagelist")).to_contain_text("deleted successfully")
-    for path in ("password_change/", "auth/", "auth/user/add/", "auth/group/add/", "inference/chat/add/"):
+    for path in ("password_change/", "auth/", "auth/user/add/", "auth/group/add/"):
         page.goto(f"/admin/{path}")
         assert_accessible(page)
     page.goto("/admin/auth/user/")

@@ -37,8 +37,7 @@ def state_word(state: str) -> str:
 @register.filter
 def cause_word(cause: str) -> str:
     """Why a chat was parked, in a word."""
-    words = dict(Preemption.Cause.choices)
-    return str(words[cause]).lower() if cause in words else cause
+    return str(dict(Preemption.Cause.choices).get(cause, cause))
 
 
 @register.inclusion_tag("admin/occupancy_panel.html", takes_context=True)

@@ -174,7 +174,7 @@ class GenerationAdmin(ReadOnly, Operable, CsvExport):
     def first_token(self, generation: Generation) -> str:
         return seconds(generation.ttft_s)
 
-    @admin.display(description=_("Asked for"))
+    @admin.display(description=_("created at"))
     def created(self, generation: Generation) -> SafeString:
         return moment(generation.created_at)
 

@@ -29,15 +29,15 @@ export const stateWord = (state) => DOING[state] ?? state;
 
 /** Why a chat was parked, in a word. */
 const CAUSES = {
-  pressure: gettext("pressure"),
-  admission: gettext("admission"),
-  forced: gettext("forced"),
-  decode: gettext("decode"),
-  hand: gettext("hand"),
-  rotation: gettext("rotation"),
-  priority: gettext("priority"),
-  worker: gettext("worker"),
-  client: gettext("client"),
+  pressure: gettext("Pressure"),
+  admission: gettext("Admission"),
+  forced: gettext("Forced"),
+  decode: gettext("Decode"),
+  hand: gettext("Hand"),
+  rotation: gettext("Rotation"),
+  priority: gettext("Priority"),
+  worker: gettext("Worker"),
+  client: gettext("Client"),
 };
 
 /** The word for the cause of a park. */

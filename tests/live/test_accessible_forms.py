@@ -78,7 +78,7 @@ def test_the_dialogs_of_a_chat_and_what_is_shared_of_it(sign_in, anybody: Page):
     page.keyboard.type("hello")
     expect(page.locator("#search-hits li").first).to_be_visible()
     assert_accessible(page)
-    page.keyboard.press("Escape")
+    page.get_by_role("dialog").get_by_role("button", name="Close").click()
 
     page.keyboard.press("Control+/")
     expect(page.get_by_role("dialog", name="Keyboard shortcuts")).to_be_visible()
@@ -96,7 +96,8 @@ def test_the_dialogs_of_a_chat_and_what_is_shared_of_it(sign_in, anybody: Page):
     assert_accessible(anybody)
 
     page.get_by_role("button", name="Menu of this chat").click()
-    assert_accessible(page)
+    assert_accessible(page)  # at another width the menu closes
+    page.get_by_role("button", name="Menu of this chat").click()
     page.get_by_role("menuitem", name="Delete").click()
     expect(page.get_by_role("button", name="Undo")).to_be_visible()
     assert_accessible(page)

@@ -29,6 +29,7 @@ def assert_accessible(page: Page, *, within: str = "html") -> None:
     The page is left with the size that it had, and the system's colours. Raises AssertionError: each rule,
     where it is broken and how.
     """
+    page.wait_for_load_state()
     broken: dict[str, str] = {}  # what -> in which look it was seen first
     for look in looks(page):
         for problem in _problems(page, within, RULES if look.startswith(SCHEMES[0]) else COLOURS):

@@ -167,6 +167,8 @@ class GenerationAdmin(ReadOnly, Operable, CsvExport):
         """How often, and for how long in all."""
         if not generation.parks:
             return "–"
+        if not generation.parked_s:  # it is in its first park
+            return str(generation.parks)
         text = gettext("%(n)s in %(time)s") % {"n": generation.parks, "time": seconds(generation.parked_s)}
         return text.replace(" ", "\u00a0")
 

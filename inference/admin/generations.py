@@ -11,6 +11,8 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.urls import URLPattern, path, reverse
 from django.utils import timezone
+from django.utils.formats import number_format
+from django.utils.functional import lazy
 from django.utils.html import format_html
 from django.utils.http import urlencode
 from django.utils.safestring import SafeString
@@ -27,6 +29,13 @@ from .filters import ApiFilter, CauseFilter, KeyFilter, KindFilter, ModelFilter,
 from .live import states
 from .operate import BACK, Operable
 from .timeline import life_of
+
+
+def _search_help() -> str:
+    return gettext(
+        "The beginning of an id (four digits at least), a person's name, or an API key's name or first "
+        "characters: the newest %(n)s of each"
+    ) % {"n": number_format(search.NEWEST, force_grouping=True)}
 
 
 @admin.register(Generation)
@@ -54,10 +63,7 @@ class GenerationAdmin(ReadOnly, Operable, CsvExport):
     )
     list_select_related = ("user", "api_key")
     search_fields = ("id",)
-    search_help_text = _(
-        "The beginning of an id (four digits at least), a person's name, or an API key's name or first "
-        "characters: the newest %(n)s of each"
-    ) % {"n": f"{search.NEWEST:,}"}
+    search_help_text = lazy(_search_help, str)()
     date_hierarchy = "created_at"
     fieldsets = (
         (None, {"fields": ("state_badge", "asked_by_link", "key_link", "chat_link", "worker_link", "error")}),

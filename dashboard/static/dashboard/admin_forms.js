@@ -1,4 +1,4 @@
-// Names and roles for what the scripts of Django's forms make without them. Those scripts are done at "load".
+// Names and roles for what the scripts of Django's forms make without them, right after those scripts have made it.
 
 import { gettext } from "./words.js";
 
@@ -18,8 +18,12 @@ function opened({ target }) {
   box?.setAttribute("aria-controls", box.getAttribute("aria-owns"));
 }
 
-addEventListener("load", () => {
+const $ = globalThis.django?.jQuery;
+$?.(() => {
   document.querySelectorAll("select.admin-autocomplete").forEach(nameSearched);
-  globalThis.django?.jQuery?.(document).on("select2:open", opened);
+  $(document).on("select2:open", opened);
+});
+
+addEventListener("load", () => {
   for (const icon of document.querySelectorAll(".search-label-icon")) icon.setAttribute("role", "img"); // it has a label
 });

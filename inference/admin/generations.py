@@ -183,7 +183,7 @@ class GenerationAdmin(ReadOnly, Operable, CsvExport):
         return seconds(generation.ttft_s)
 
     @admin.display(description=_("created at"))
-    def created(self, generation: Generation) -> SafeString:
+    def created(self, generation: Generation) -> SafeString | str:
         return moment(generation.created_at)
 
     @admin.display(description=_("Finish"), empty_value="–")

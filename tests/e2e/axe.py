@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
 from axe_playwright_python.sync_playwright import Axe
@@ -52,7 +52,7 @@ def looks(page: Page) -> Iterator[str]:
         page.emulate_media(color_scheme="null", reduced_motion="null")
 
 
-def _problems(page: Page, within: str, rules: dict[str, object]) -> Iterator[str]:
+def _problems(page: Page, within: str, rules: Mapping[str, object]) -> Iterator[str]:
     found = _axe.run(page, within, {"runOnly": rules, "resultTypes": ["violations"]}).response
     for rule in found["violations"]:
         for node in rule["nodes"]:

@@ -6,6 +6,7 @@ from django.contrib.auth.decorators import login_required
 from django.core.exceptions import PermissionDenied
 from django.http import HttpResponse, JsonResponse
 from django.shortcuts import get_object_or_404, render
+from django.utils.translation import gettext
 from django.views.decorators.http import require_GET, require_POST
 
 from inference.auth import Caller
@@ -73,7 +74,7 @@ def by_hand(request: Request, kind: str) -> HttpResponse:
     """Do something with a chat or a worker: `worker`, `generation` of the live picture, and `priority`."""
     user = request.user
     if not user.is_staff:
-        return _error("This is for staff.", 403)
+        return _error(gettext("This is for staff."), 403)
     form = FORMS[kind](request.POST)
     if not form.is_valid():
         return _error(SAY_WHICH[FORMS[kind]], 400)
@@ -84,7 +85,8 @@ def by_hand(request: Request, kind: str) -> HttpResponse:
     try:
         done = act(action, Caller(user.get_username(), user_id=user.pk, is_staff=True))
     except RequestError as error:
-        return _error(error.message, error.status)
+        ended = gettext("Nothing was done: it has ended.")
+        return _error(ended if error.status == 404 else error.message, error.status)
     except AWAY:
-        return _error("The worker can't be reached. Try again in a moment.", 503)
+        return _error(gettext("The worker can't be reached. Try again in a moment."), 503)
     return JsonResponse(done)

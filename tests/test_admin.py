@@ -103,7 +103,7 @@ def test_generations_are_filtered(field, value, found, admin_client, generation)
     assert response.context["cl"].result_count == found
 
 
-@pytest.mark.parametrize("model", [Generation, Preemption, Message, OperatorAction])
+@pytest.mark.parametrize("model", [Chat, Generation, Preemption, Message, OperatorAction])
 def test_what_happened_cannot_be_added_or_edited(model, admin_client, generation):
     act(generation)
     name = model._meta.model_name

@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any, NamedTuple
 
 from django.contrib.auth.models import User
-from django.db.models import BooleanField, Case, Count, Q, Sum, Value, When
+from django.db.models import BooleanField, Case, Count, IntegerField, Sum, Value, When
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
@@ -79,25 +79,27 @@ def _sum(figures: Iterable[Figures]) -> Figures:
 def of(user: User) -> Usage:
     """Up to now, what is on the way included."""
     now = timezone.now()
-    wanted: dict[str, Any] = {}
-    for days in SPANS:
-        since = Q(created_at__gte=now - timedelta(days=days))
-        wanted[f"answers_{days}"] = Count("pk", filter=since)
-        for name, field in (
-            ("prompt", "prompt_tokens"),
-            ("completion", "completion_tokens"),
-            ("paused", "parked_s"),
-        ):
-            wanted[f"{name}_{days}"] = Sum(field, filter=since, default=0)
+    # Each row is read once, for the shortest span that it lies in; the longer ones are summed here.
+    span = Case(
+        *(When(created_at__gte=now - timedelta(days=days), then=Value(i)) for i, days in enumerate(SPANS)),
+        output_field=IntegerField(),
+    )
     where = Case(When(api=API, then=Value(True)), default=Value(False), output_field=BooleanField())
     mine = Generation.objects.filter(user=user, created_at__gte=now - timedelta(days=max(SPANS))).order_by()
-    rows: Any = mine.annotate(in_browser=where).values("api_key_id", "in_browser").annotate(**wanted)
-    return Usage(
-        {
-            Place(row["api_key_id"], row["in_browser"]): tuple(
-                Figures(row[f"answers_{d}"], row[f"prompt_{d}"], row[f"completion_{d}"], row[f"paused_{d}"])
-                for d in SPANS
-            )
-            for row in rows
-        }
+    rows: Any = (
+        mine.annotate(in_browser=where, span=span)
+        .values("api_key_id", "in_browser", "span")
+        .annotate(
+            answers=Count("*"),
+            prompt=Sum("prompt_tokens", default=0),
+            completion=Sum("completion_tokens", default=0),
+            paused=Sum("parked_s", default=0.0),
+        )
     )
+    found: dict[Place, list[Figures]] = {}
+    for row in rows:
+        figures = Figures(row["answers"], row["prompt"], row["completion"], row["paused"])
+        spans = found.setdefault(Place(row["api_key_id"], row["in_browser"]), [Figures()] * len(SPANS))
+        for i in range(row["span"], len(SPANS)):
+            spans[i] = spans[i].plus(figures)
+    return Usage({place: tuple(spans) for place, spans in found.items()})

@@ -10,6 +10,8 @@ register = template.Library()
 @register.filter
 def lasted(seconds: float) -> str:
     """A span of time in the units in which it is best read."""
+    if not seconds:
+        return "0 s"
     if seconds < 1:
         return f"{1000 * seconds:.0f} ms"
     if seconds < 60:

@@ -11,6 +11,7 @@ from django.template import Context
 from django.utils.translation import gettext_lazy as _
 
 from inference.broker import connect, occupancy
+from inference.models import Preemption
 
 logger = logging.getLogger(__name__)
 register = template.Library()
@@ -33,6 +34,12 @@ def state_word(state: str) -> str:
     return str(STATES.get(state, state))
 
 
+@register.filter
+def cause_word(cause: str) -> str:
+    """Why a chat was parked, in a word."""
+    return str(dict(Preemption.Cause.choices).get(cause, cause))
+
+
 @register.inclusion_tag("admin/occupancy_panel.html", takes_context=True)
 def occupancy_panel(context: Context) -> dict[str, Any]:
     """Each worker's slots, pool, parked chats and queue; an empty panel that says why while Redis is away."""
@@ -47,4 +54,5 @@ def occupancy_panel(context: Context) -> dict[str, Any]:
 
 
 def _with_wait(chat: dict[str, Any], now: float) -> dict[str, Any]:
-    return {**chat, "waited": f"{max(0, int(now - chat['since']))} s"}
+    minutes, seconds = divmod(max(0, int(now - chat["since"])), 60)
+    return {**chat, "waited": f"{minutes} min {seconds:02} s" if minutes else f"{seconds} s"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.contrib import admin
@@ -10,6 +11,7 @@ from django.contrib.admin.views.main import ChangeList
 from django.db.models import Model
 from django.http import HttpRequest
 from django.urls import reverse
+from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
@@ -56,6 +58,15 @@ class LargeTable(AnyAdmin):
 
 def seconds(value: float | None) -> str:
     return "–" if value is None else f"{value:.2f} s"
+
+
+def moment(when: datetime | None) -> SafeString | str:
+    """A day, and below it the time to the second."""
+    if when is None:
+        return "–"
+    local = timezone.localtime(when)
+    parts = (local.isoformat(timespec="seconds"), local.date().isoformat(), f"{local:%H:%M:%S}")
+    return format_html('<time class="berth-moment" datetime="{}">{} <span>{}</span></time>', *parts)
 
 
 def mebibytes(n: int) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from django.contrib import admin
 from django.db.models import Count, OuterRef, QuerySet, Subquery
@@ -20,14 +20,28 @@ from .base import LargeTable, ReadOnly
 
 
 @admin.register(Chat)
-class ChatAdmin(LargeTable):
-    list_display = ("__str__", "user", "turns", "created_at", "updated_at")
+class ChatAdmin(ReadOnly, LargeTable):
+    list_display = ("__str__", "user", "turns", "created_at", "updated_at", "deleted_at")
     list_select_related = ("user",)
     search_fields = ("title", "user__username")
     search_help_text = _("A title or a user's name")
     date_hierarchy = "updated_at"  # by which the list is ordered
-    readonly_fields = ("created_at", "updated_at")
-    autocomplete_fields = ("user",)
+    list_filter = (("deleted_at", admin.EmptyFieldListFilter),)
+    fields: ClassVar[Any] = (
+        "user",
+        "title",
+        "titled_by",
+        "turns",
+        "system_prompt",
+        "temperature",
+        "top_p",
+        "max_tokens",
+        "seed",
+        "created_at",
+        "updated_at",
+        "deleted_at",
+    )
+    readonly_fields = ("titled_by", "turns", "created_at", "updated_at", "deleted_at")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Chat]:
         turns = Message.objects.filter(chat=OuterRef("pk")).order_by().values("chat").annotate(n=Count("pk"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.contrib import admin
 from django.db import connections, router
@@ -13,7 +13,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from inference.messages import PRIORITIES, priority_name
-from inference.models import ApiKey
+from inference.models import ApiKey, Preemption
 
 if TYPE_CHECKING:
     AnyAdmin = admin.ModelAdmin[Any]
@@ -77,13 +77,15 @@ class WorkerFilter(ValueFilter):
 
 class CauseFilter(ValueFilter):
     title, parameter_name = _("cause of its last park"), "park_cause"
+    words: ClassVar[dict[str, Any]] = dict(Preemption.Cause.choices)
 
     def label(self, value: str) -> str:
-        return value.capitalize()
+        return str(self.words.get(value, value))
 
 
 class KindFilter(CauseFilter):
     title, parameter_name = _("kind of its last park"), "park_kind"
+    words = dict(Preemption.Kind.choices)
 
 
 class PriorityFilter(admin.SimpleListFilter):

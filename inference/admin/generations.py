@@ -11,17 +11,19 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.urls import URLPattern, path, reverse
 from django.utils import timezone
+from django.utils.formats import number_format
+from django.utils.functional import lazy
 from django.utils.html import format_html
 from django.utils.http import urlencode
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from inference.messages import priority_name
+from inference.messages import NORMAL, priority_name
 from inference.models import Generation, OperatorAction
 
 from . import search
-from .base import ReadOnly, badge, link_to, seconds
+from .base import ReadOnly, badge, link_to, moment, seconds
 from .export import CsvExport
 from .filters import ApiFilter, CauseFilter, KeyFilter, KindFilter, ModelFilter, PriorityFilter, WorkerFilter
 from .live import states
@@ -29,20 +31,24 @@ from .operate import BACK, Operable
 from .timeline import life_of
 
 
+def _search_help() -> str:
+    return gettext(
+        "The beginning of an id (four digits at least), a person's name, or an API key's name or first "
+        "characters: the newest %(n)s of each"
+    ) % {"n": number_format(search.NEWEST, force_grouping=True)}
+
+
 @admin.register(Generation)
 class GenerationAdmin(ReadOnly, Operable, CsvExport):
     list_display = (
         "short_id",
-        "state_badge",
-        "api",
-        "model",
+        "state_and_end",
         "asked_by",
+        "asked_of",
         "tokens",
-        "urgency",
         "parked",
         "first_token",
-        "finish",
-        "created_at",
+        "created",
     )
     list_filter = (
         "state",
@@ -57,10 +63,7 @@ class GenerationAdmin(ReadOnly, Operable, CsvExport):
     )
     list_select_related = ("user", "api_key")
     search_fields = ("id",)
-    search_help_text = _(
-        "The beginning of an id (four digits at least), a person's name, or an API key's name or first "
-        "characters: the newest %(n)s of each"
-    ) % {"n": f"{search.NEWEST:,}"}
+    search_help_text = lazy(_search_help, str)()
     date_hierarchy = "created_at"
     fieldsets = (
         (None, {"fields": ("state_badge", "asked_by_link", "key_link", "chat_link", "worker_link", "error")}),
@@ -130,9 +133,30 @@ class GenerationAdmin(ReadOnly, Operable, CsvExport):
             generation.get_state_display(),
         )
 
+    @admin.display(description=_("State"))
+    def state_and_end(self, generation: Generation) -> SafeString:
+        """How a finished one ended, too: of the others the state tells that."""
+        shown = self.state_badge(generation)
+        if generation.state != Generation.State.FINISHED or not generation.finish_reason:
+            return shown
+        return format_html('{} <span class="quiet">{}</span>', shown, generation.get_finish_reason_display())
+
     @admin.display(description=_("Asked by"))
-    def asked_by(self, generation: Generation) -> str:
-        return str(generation.user or generation.api_key or "–")
+    def asked_by(self, generation: Generation) -> SafeString:
+        """With its priority where that is not the usual one."""
+        who = str(generation.user or generation.api_key or "–")
+        shown = format_html('<span class="berth-cut" title="{0}">{0}</span>', who)
+        if generation.priority == NORMAL:
+            return shown
+        return format_html('{} <span class="berth-badge">{}</span>', shown, self.urgency(generation))
+
+    @admin.display(description=_("Model and API"))
+    def asked_of(self, generation: Generation) -> SafeString:
+        return format_html(
+            '<span class="berth-cut" title="{0}">{0}</span><span class="berth-under">{1}</span>',
+            generation.model or "–",
+            generation.api,
+        )
 
     @admin.display(description=_("Tokens"))
     def tokens(self, generation: Generation) -> str:
@@ -149,12 +173,18 @@ class GenerationAdmin(ReadOnly, Operable, CsvExport):
         """How often, and for how long in all."""
         if not generation.parks:
             return "–"
+        if not generation.parked_s:  # it is in its first park
+            return str(generation.parks)
         text = gettext("%(n)s in %(time)s") % {"n": generation.parks, "time": seconds(generation.parked_s)}
         return text.replace(" ", "\u00a0")
 
     @admin.display(description=_("First token"))
     def first_token(self, generation: Generation) -> str:
         return seconds(generation.ttft_s)
+
+    @admin.display(description=_("created at"))
+    def created(self, generation: Generation) -> SafeString | str:
+        return moment(generation.created_at)
 
     @admin.display(description=_("Finish"), empty_value="–")
     def finish(self, generation: Generation) -> str:

@@ -11,7 +11,7 @@ from django.utils.translation import gettext_lazy as _
 from inference.models import Preemption
 
 from . import search
-from .base import ReadOnly, link_to, mebibytes, seconds
+from .base import ReadOnly, link_to, mebibytes, moment, seconds
 from .export import CsvExport
 from .filters import ParkFilter
 
@@ -19,7 +19,7 @@ from .filters import ParkFilter
 @admin.register(Preemption)
 class PreemptionAdmin(ReadOnly, CsvExport):
     list_display = (
-        "parked_at",
+        "parked",
         "of",
         "asked_by",
         "cause",
@@ -27,7 +27,7 @@ class PreemptionAdmin(ReadOnly, CsvExport):
         "slot",
         "cells",
         "ram",
-        "resumed_at",
+        "resumed",
         "waited",
     )
     list_filter = ("cause", "kind", ParkFilter)
@@ -52,6 +52,14 @@ class PreemptionAdmin(ReadOnly, CsvExport):
     ) -> tuple[QuerySet[Preemption], bool]:
         term = search_term.strip()
         return (search.parks(queryset, term) if term else queryset), False
+
+    @admin.display(description=_("parked at"))
+    def parked(self, park: Preemption) -> SafeString | str:
+        return moment(park.parked_at)
+
+    @admin.display(description=_("resumed at"))
+    def resumed(self, park: Preemption) -> SafeString | str:
+        return moment(park.resumed_at)
 
     @admin.display(description=_("Generation"))
     def of(self, park: Preemption) -> SafeString | str:

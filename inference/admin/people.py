@@ -17,9 +17,9 @@ from inference.models import UserLimits
 
 if TYPE_CHECKING:
     UserAdminBase = UserAdmin[User]
-    UserLimitsInlineBase = admin.TabularInline[UserLimits, User]
+    UserLimitsInlineBase = admin.StackedInline[UserLimits, User]
 else:
-    UserAdminBase, UserLimitsInlineBase = UserAdmin, admin.TabularInline
+    UserAdminBase, UserLimitsInlineBase = UserAdmin, admin.StackedInline
 
 
 class UserLimitsInline(UserLimitsInlineBase):
@@ -36,7 +36,7 @@ class LimitedUserAdmin(UserAdminBase):
     """Django's, with what a person may ask for and the way to what that person asked for."""
 
     inlines = (UserLimitsInline,)
-    readonly_fields = ("generations",)
+    readonly_fields = ("last_login", "date_joined", "generations")  # what happened is not edited
 
     def get_fieldsets(self, request: HttpRequest, obj: User | None = None) -> Any:
         fieldsets = super().get_fieldsets(request, obj)

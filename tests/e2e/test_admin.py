@@ -60,6 +60,9 @@ def test_a_badge_tells_the_end_without_a_reload(sign_in):
     ask(chat, STORY)
     open_newest(admin, chat)
     expect(newest(admin).locator(".berth-badge")).to_have_text("Writing")
+    for width in (1440, 390):
+        admin.set_viewport_size({"width": width, "height": 800})
+        assert admin.locator(".results").evaluate("list => list.scrollWidth <= list.clientWidth"), width
     admin.evaluate("window.sameVisit = true")
     chat.get_by_role("button", name="Stop").click()
     expect(newest(admin).locator(".berth-badge")).to_have_text("Cancelled")
@@ -81,6 +84,10 @@ def test_a_generations_page_draws_its_life_as_it_goes_on_and_then_its_end(sign_i
     expect(row).to_contain_text("until now")
     expect(row).to_contain_text(re.compile(r"Hand\s*Swap\s*\d\s*\d+\s*\d+\.\d MiB"))
     expect(life.locator("rect.life-parked")).to_have_count(1)
+    admin.context.set_offline(True)
+    expect(life.get_by_role("status")).to_have_text("not live")
+    admin.context.set_offline(False)
+    expect(life.get_by_role("status")).to_have_text("")
     admin.get_by_role("button", name="Release").click()
     expect(row).not_to_contain_text("until now")
     chat.get_by_role("button", name="Stop").click()

@@ -36,7 +36,7 @@ def test_staff_hold_a_chat_on_the_monitor_its_reader_is_told_and_it_goes_on_once
     wait_for_more_words(chat)
 
     press(monitor, "Park and hold", "Park and hold")
-    expect(monitor.get_by_text("Held: grace's chat.")).to_be_visible()
+    expect(monitor.get_by_text("Held: grace's chat. Its place goes to others")).to_be_visible()
     expect(state_line(chat)).to_have_text(HELD)
     expect(chat.locator(".message--assistant .seconds").last).to_have_text(re.compile(r"\d+ s"))
     before = answer(chat).text_content() or ""
@@ -47,7 +47,7 @@ def test_staff_hold_a_chat_on_the_monitor_its_reader_is_told_and_it_goes_on_once
     expect(held.get_by_role("row").filter(has_text="grace")).to_contain_text(re.compile(r"\d+ s"))
 
     press(monitor, "Release", "Release")
-    expect(monitor.get_by_text("Released: grace's chat.")).to_be_visible()
+    expect(monitor.get_by_text("Released: grace's chat. It goes on when its turn comes.")).to_be_visible()
     expect(chat.get_by_text(HELD)).to_be_hidden()
     assert wait_for_more_words(chat).startswith(before)
     stop(chat)

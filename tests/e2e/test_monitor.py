@@ -53,6 +53,15 @@ def test_it_says_when_it_is_not_live_and_comes_back(sign_in):
     expect(page.get_by_role("status")).to_have_text("Live")
     expect(page.locator("#workers")).not_to_have_class("stale")
 
+    page.route_web_socket("**/ws/monitor/", lambda ws: ws.close(code=1012))
+    page.goto("/admin/")
+    panel = page.locator("#occupancy")
+    expect(panel.get_by_role("status")).to_have_text(re.compile(r"Not live since .*; reconnecting"))
+    expect(panel).to_have_class(re.compile("is-stale"))
+    page.route_web_socket("**/ws/monitor/", lambda ws: ws.connect_to_server())
+    expect(panel.get_by_role("status")).to_have_text("live")
+    expect(panel).not_to_have_class(re.compile("is-stale"))
+
 
 def test_it_is_for_staff_alone(sign_in):
     page = sign_in("grace")

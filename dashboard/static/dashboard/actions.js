@@ -10,6 +10,11 @@ const capital = (text) => text[0].toUpperCase() + text.slice(1);
 const LEVELS = { [-1]: gettext("high"), 0: gettext("normal"), 1: gettext("low") };
 export const priorityName = (priority) => LEVELS[priority] ?? fill(gettext("priority %(n)s"), { n: priority });
 
+/** What becomes of the chats that a draining worker has. */
+const goingOn = (n) => (Number(n)
+  ? fill(ngettext("The one that it has goes on to the end, parked or not.", "The %(n)s that it has go on to the end, parked ones too.", Number(n)), { n })
+  : gettext("It has none now."));
+
 /** By name: the button's words, what is asked, what it will do, and what it did, told from the worker's answer. */
 const ACTIONS = {
   park: {
@@ -17,14 +22,14 @@ const ACTIONS = {
     item: () => gettext("Park and hold…"),
     question: ({ who }) => fill(gettext("Park %(who)s and hold it?"), { who }),
     effect: () => gettext("Its text stops at once and its place goes to others. Its reader is told that an operator holds it. It stays parked until somebody releases it; nothing of it is lost."),
-    done: ({ who }) => fill(gettext("Held: %(who)s."), { who }),
+    done: ({ who }) => fill(gettext("Held: %(who)s. Its place goes to others until somebody releases it."), { who }),
   },
   unpark: {
     button: () => gettext("Release"),
     item: () => gettext("Release…"),
     question: ({ who }) => fill(gettext("Release %(who)s?"), { who }),
     effect: () => gettext("It goes on from where it was as soon as its turn comes and there is room."),
-    done: ({ who }) => fill(gettext("Released: %(who)s."), { who }),
+    done: ({ who }) => fill(gettext("Released: %(who)s. It goes on when its turn comes."), { who }),
   },
   cancel: {
     button: () => gettext("Cancel it"),
@@ -49,10 +54,10 @@ const ACTIONS = {
     question: ({ worker }) => fill(gettext("Drain worker %(worker)s?"), { worker }),
     effect: ({ n, others }) => [
       gettext("It takes no new chats from now on."),
-      Number(n) ? fill(ngettext("The one that it has goes on to the end, parked or not.", "The %(n)s that it has go on to the end, parked ones too.", Number(n)), { n }) : gettext("It has none now."),
+      goingOn(n),
       Number(others) ? gettext("New chats go to the other workers.") : gettext("No other worker takes chats: new ones wait, and the API refuses them, until you undo this."),
     ].join(" "),
-    done: ({ worker }) => fill(gettext("Worker %(worker)s takes no new chats."), { worker }),
+    done: ({ worker, n }) => `${fill(gettext("Worker %(worker)s takes no new chats."), { worker })} ${goingOn(n)}`,
   },
   undrain: {
     button: () => gettext("Take chats again"),

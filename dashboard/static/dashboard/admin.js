@@ -1,18 +1,16 @@
 // The panel on the admin's index: what `/ws/monitor/` says, in the markup that the page came with.
 
-import { nameOf, stateWord } from "./names.js";
-import { gettext } from "./words.js";
-
-const SHORTEST_WAIT = 500; // milliseconds before it connects again
-const LONGEST_WAIT = 10_000;
-const SILENCE = 6_000; // milliseconds without a message after which the connection counts as lost
-const NOT_STAFF = 4403; // the code of a refusal that a new attempt would not change
+import { live } from "./live.js";
+import { causeWord, nameOf, stateWord } from "./names.js";
+import { clock, duration } from "./time.js";
+import { fill, gettext } from "./words.js";
 
 const panel = document.getElementById("occupancy");
-const live = panel.querySelector(".occupancy-live");
+const said = panel.querySelector(".occupancy-live");
 const note = panel.querySelector(".occupancy-note");
 const list = panel.querySelector(".occupancy-workers");
 let ahead = Date.now() / 1000 - Number(panel.dataset.now); // this clock against the server's, in seconds
+let isLive = true; // what the page came with is of now
 
 function part(name) {
   return panel.querySelector(`template[data-part="${name}"]`).content.firstElementChild.cloneNode(true);
@@ -47,7 +45,7 @@ function fillSlot(element, slot) {
 
 function fillParked(element, chat) {
   putOwner(element, chat);
-  put(element, "cause", chat.cause);
+  put(element, "cause", causeWord(chat.cause));
   put(element, "cells", chat.cells);
   put(element, "held", chat.held ? stateWord("held") : "");
   element.querySelector("[data-since]").dataset.since = chat.since;
@@ -68,7 +66,7 @@ function fillWorker(element, worker) {
   match(element.querySelector(".occupancy-parked"), worker.parked, "parked", fillParked);
 }
 
-function show({ workers, now }) {
+function show(workers, now) {
   ahead = Date.now() / 1000 - now;
   note.textContent = gettext("No worker is running.");
   note.hidden = workers.length > 0;
@@ -77,35 +75,29 @@ function show({ workers, now }) {
 }
 
 function count() {
+  if (!isLive) return; // what was true then does not get older
   const now = Date.now() / 1000 - ahead;
   for (const element of list.querySelectorAll("[data-since]")) {
-    element.textContent = `${Math.max(0, Math.floor(now - Number(element.dataset.since)))} s`;
+    element.textContent = duration(now - Number(element.dataset.since));
   }
 }
 
-function setLive(isLive) {
-  live.textContent = isLive ? gettext("live") : gettext("not live");
+function say(words) {
+  if (said.textContent !== words) said.textContent = words;
   panel.classList.toggle("is-live", isLive);
+  panel.classList.toggle("is-stale", !isLive);
 }
 
-function connect(wait) {
-  const url = new URL("/ws/monitor/", location.href);
-  url.protocol = url.protocol.replace("http", "ws");
-  const socket = new WebSocket(url);
-  let lost = 0; // a timer
-  socket.addEventListener("message", ({ data }) => {
-    clearTimeout(lost);
-    lost = setTimeout(() => socket.close(), SILENCE);
-    wait = SHORTEST_WAIT;
-    setLive(true);
-    show(JSON.parse(data));
-  });
-  socket.addEventListener("close", ({ code }) => {
-    clearTimeout(lost);
-    setLive(false);
-    if (code !== NOT_STAFF) setTimeout(connect, wait, Math.min(2 * wait, LONGEST_WAIT));
-  });
-}
-
-connect(SHORTEST_WAIT);
+live("/ws/monitor/", {
+  message({ workers, now }) {
+    isLive = true;
+    say(gettext("live"));
+    show(workers, now);
+  },
+  lost(since, code) {
+    isLive = false;
+    if (code === 4403) say(gettext("You are signed out, or no longer staff. Reload the page."));
+    else say(fill(gettext("Not live since %(time)s; reconnecting"), { time: clock(since) }));
+  },
+});
 setInterval(count, 1000);

@@ -1,5 +1,7 @@
 // The life of a generation that goes on: drawn again every few seconds, and the whole page once it is over.
 
+import { gettext } from "./words.js";
+
 const EVERY = 3000; // milliseconds
 
 // The table stays where it was scrolled to, and keeps the focus.
@@ -11,6 +13,13 @@ function replace(old, life) {
   if (hasFocus) after.focus({ preventScroll: true });
 }
 
+// What cannot be read anew is not shown as if it were of now.
+function say(isLive) {
+  const life = document.getElementById("life");
+  life.classList.toggle("is-stale", !isLive);
+  life.querySelector(".life-live").textContent = isLive ? "" : gettext("not live");
+}
+
 async function refresh() {
   if (!document.hidden) {
     try {
@@ -19,8 +28,9 @@ async function refresh() {
       const life = reply.ok && page.getElementById("life");
       if (life && life.dataset.over === "yes") return location.reload();
       if (life) replace(document.getElementById("life"), document.adoptNode(life));
+      say(Boolean(life)); // without one it has been deleted, or who looks is signed out
     } catch {
-      // Offline: what is shown stays, and the next attempt comes.
+      say(false); // offline: the next attempt comes
     }
   }
   setTimeout(refresh, EVERY);

@@ -8,6 +8,7 @@ import { fill, gettext } from "./words.js";
 const MINUTES = 5;
 const SPAN = 60 * MINUTES;
 const COLOURS = 8;
+const LEGIBLE = 28; // pixels that a name needs at least
 
 export class Lanes {
   constructor(worker) {
@@ -78,7 +79,23 @@ export class Lanes {
   }
 }
 
+/** The pieces that bear a name: of each chat's visit the one in which it has most room. */
+function named(pieces) {
+  const found = new Set();
+  let widest = 0;
+  pieces.forEach((piece, i) => {
+    const isSame = i > 0 && pieces[i - 1].generation === piece.generation;
+    if (isSame && piece.to - piece.from <= pieces[widest].to - pieces[widest].from) return;
+    if (isSame) found.delete(widest);
+    found.add(i);
+    widest = i;
+  });
+  return found;
+}
+
 function paintLane(lane, slot, pieces, from) {
+  const withName = named(pieces);
+  const second = lane.clientWidth / SPAN; // in pixels
   while (lane.children.length > pieces.length) lane.lastChild.remove();
   pieces.forEach((piece, i) => {
     const shown = lane.children[i] ?? lane.appendChild(el("span"));
@@ -87,7 +104,7 @@ function paintLane(lane, slot, pieces, from) {
     shown.dataset.starts = String(i === 0 || pieces[i - 1].generation !== piece.generation);
     shown.style.left = `${(100 * (piece.from - from)) / SPAN}%`;
     shown.style.width = `${(100 * (piece.to - piece.from)) / SPAN}%`;
-    const label = shown.dataset.starts === "true" ? nameOf(piece) : "";
+    const label = withName.has(i) && second * (piece.to - piece.from) >= LEGIBLE ? nameOf(piece) : "";
     if (shown.textContent !== label) shown.textContent = label;
     shown.title = words(piece);
   });

@@ -56,13 +56,15 @@ export function live(path, on) {
 
   function now() {
     if (document.hidden) return;
-    check(); // a machine that slept has not let the alarm ring
+    check();
     if (!next) return;
     clearTimeout(next);
     wait = FIRST;
     connect();
   }
 
+  // Timers may not count the time for which a machine slept; its clock does.
+  setInterval(() => check(), 1000);
   window.addEventListener("online", now);
   document.addEventListener("visibilitychange", now);
   connect();

@@ -26,3 +26,19 @@ const DOING = {
 
 /** The word for the state of a slot, a chat or a worker. */
 export const stateWord = (state) => DOING[state] ?? state;
+
+/** Why a chat was parked, in a word. */
+const CAUSES = {
+  pressure: gettext("Pressure"),
+  admission: gettext("Admission"),
+  forced: gettext("Forced"),
+  decode: gettext("Decode"),
+  hand: gettext("Hand"),
+  rotation: gettext("Rotation"),
+  priority: gettext("Priority"),
+  worker: gettext("Worker"),
+  client: gettext("Client"),
+};
+
+/** The word for the cause of a park. */
+export const causeWord = (cause) => CAUSES[cause] ?? cause;

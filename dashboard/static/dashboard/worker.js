@@ -3,7 +3,7 @@
 import { button, mayAct, more, priorityName } from "./actions.js";
 import { el, fill, table } from "./element.js";
 import { wish } from "./headline.js";
-import { chatOf, nameOf, stateWord } from "./names.js";
+import { causeWord, chatOf, nameOf, stateWord } from "./names.js";
 import { percent } from "./percent.js";
 import { bytes, duration } from "./time.js";
 import { fill as put, gettext } from "./words.js";
@@ -76,7 +76,7 @@ export class Worker {
     this.legend = el("ul", { className: "legend" });
     this.ram = el("p", { className: "ram" });
     this.slots = table(gettext("Slots"), [[gettext("Slot")], [gettext("State")], [gettext("Chat"), "owner"], [gettext("Cells"), "number"], [gettext("Of pool"), "number minor"], [gettext("Tokens/s"), "number minor"], [gettext("Parks"), "number minor"], ["", "action"]]);
-    this.parked = table(gettext("Parked, in order of return"), [[gettext("Chat"), "owner"], [gettext("Kept by"), "minor"], [gettext("Cells"), "number minor"], [gettext("Waiting"), "number"], ["", "action"]]);
+    this.parked = table(gettext("Parked, in order of return"), [[gettext("Chat"), "owner"], [gettext("Why"), "minor"], [gettext("Kept by"), "minor"], [gettext("Cells"), "number minor"], [gettext("Waiting"), "number"], ["", "action"]]);
     this.held = table(gettext("Held by an operator"), [[gettext("Chat"), "owner"], [gettext("Kept by"), "minor"], [gettext("Cells"), "number minor"], [gettext("Held for"), "number"], ["", "action"]]);
     this.queue = table(gettext("Queue, in order of turn"), [[gettext("Chat"), "owner"], [gettext("Prompt"), "number"], [gettext("Waiting"), "number"], ["", "action"]]);
     this.next = el("p", { className: "next" });
@@ -160,12 +160,12 @@ export class Worker {
     const { queue, head, parked: everyone } = this.snapshot;
     const [held, parked] = [true, false].map((wanted) => everyone.filter((one) => Boolean(one.held) === wanted));
     const waited = (since) => duration(Date.now() / 1000 - this.ahead - since);
-    const row = (first) => (one) => ({ state: "parked", cells: [owner(one), kept(one), number.format(one.cells), waited(one.since), this.acting(one, first)] });
+    const how = (one, first) => [kept(one), number.format(one.cells), waited(one.since), this.acting(one, first)];
     this.parked.element.hidden = !parked.length;
     this.notParked.hidden = parked.length > 0;
-    fill(this.parked, parked.map(row("")));
+    fill(this.parked, parked.map((one) => ({ state: "parked", cells: [owner(one), causeWord(one.cause), ...how(one, "")] })));
     this.heldPart.hidden = !held.length;
-    fill(this.held, held.map(row("unpark")));
+    fill(this.held, held.map((one) => ({ state: "parked", cells: [owner(one), ...how(one, "unpark")] })));
     this.queue.element.hidden = !queue.length;
     this.noQueue.hidden = queue.length > 0;
     const title = queue.length ? put(gettext("Queue, %(what)s"), { what: byPriority(queue) }) : gettext("Queue");

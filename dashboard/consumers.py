@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 from contextlib import aclosing
 from typing import Any
 from urllib.parse import parse_qs
@@ -27,6 +28,7 @@ GROUP = "occupancy"
 SIGNED_OUT = 4401  # its session has ended; the browser comes again, perhaps with another
 NOT_STAFF = NOT_SIGNED_IN = 4403  # trying again would not help
 NO_REDIS = 1011
+NO_JSON = 1003
 AT_LEAST_S = 0.25  # between two updates
 AT_MOST_S = 2.0  # so that a worker which has gone is seen to be gone
 
@@ -69,7 +71,19 @@ class GenerationEvents(StreamConsumer):
         return []  # a cookie opens this, so it is for our own pages
 
 
-class ChatFeed(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
+class PageSocket(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
+    """A WebSocket of a page. What is no JSON comes from no page of ours, and ends it."""
+
+    async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None, **_: Any) -> None:
+        try:
+            content = json.loads(text_data or "")
+        except (ValueError, RecursionError):
+            await self.close(NO_JSON)
+        else:
+            await self.receive_json(content)
+
+
+class ChatFeed(PageSocket):
     """What goes on in a person's chats, for one open page: `feed.Feed.news()`.
 
     `?since=` is where the changes ended that the page shows.
@@ -117,7 +131,7 @@ class ChatFeed(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
             await self.channel_layer.group_discard(self.group, self.channel_name)
 
 
-class Monitor(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
+class Monitor(PageSocket):
     """The live picture for staff: `live.picture()`, and once a page has sent {"span": …}, `live.Past`.
 
     A group message only says that there is news; what is sent is read at that moment, however many came.

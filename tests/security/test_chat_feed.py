@@ -63,6 +63,16 @@ async def test_no_other_site_can_open_it(ada):
     assert not is_open
 
 
+@pytest.mark.parametrize("said", ["rubbish", "[" * 100_000, b"{}"])
+async def test_what_no_page_of_ours_says_ends_it(said, ada):
+    socket, _ = await dial(ada)
+    await socket.send_to(**{"bytes_data" if isinstance(said, bytes) else "text_data": said})
+    while (message := await socket.receive_output())["type"] == "websocket.send":
+        pass
+    assert message == {"type": "websocket.close", "code": 1003}
+    await socket.disconnect()
+
+
 @pytest.mark.parametrize("end", ["is_active", "delete"])
 async def test_it_ends_with_its_person(end, ada, monkeypatch):
     monkeypatch.setattr(revocation, "LOOK_EVERY_S", 0.01)

@@ -8,6 +8,7 @@ from inference.messages import HIGHEST, LOWEST, PRIORITIES, RANDOM_SEED
 from inference.wire import params, prompts, unsupported
 from inference.wire.choices import MAX_CHOICES
 from inference.wire.fields import INT32_MAX
+from inference.wire.llamacpp import MOST_TEXT
 
 Schema = dict[str, Any]
 
@@ -141,7 +142,13 @@ CHAT = _object({"messages": MESSAGES, "stream_options": STREAM_OPTIONS, **_gener
 COMPLETIONS = _object({"prompt": PROMPTS, "stream_options": STREAM_OPTIONS, **_generation(1)}, ["prompt"])
 COMPLETION = _object({"prompt": PROMPTS, "return_tokens": BOOLEAN, **_generation(0)}, ["prompt"])
 TOKENIZE = _object(
-    {"content": TEXT, "add_special": BOOLEAN, "parse_special": BOOLEAN, "with_pieces": BOOLEAN}, ["content"]
+    {
+        "content": {**TEXT, "maxLength": MOST_TEXT},
+        "add_special": BOOLEAN,
+        "parse_special": BOOLEAN,
+        "with_pieces": BOOLEAN,
+    },
+    ["content"],
 )
-DETOKENIZE = _object({"tokens": {"type": "array", "items": TOKEN}}, ["tokens"])
+DETOKENIZE = _object({"tokens": {"type": "array", "maxItems": MOST_TEXT, "items": TOKEN}}, ["tokens"])
 APPLY_TEMPLATE = _object({"messages": MESSAGES}, ["messages"])

@@ -27,7 +27,7 @@ routes = ProtocolTypeRouter(
             ]
         ),
         "websocket": SameOrigin(
-            URLRouter([*dashboard.websocket_urlpatterns, re_path(r"", WebsocketDenier.as_asgi())])  # type: ignore[arg-type]
+            URLRouter([*dashboard.websocket_urlpatterns, re_path(r"", WebsocketDenier.as_asgi())])
         ),
     }
 )

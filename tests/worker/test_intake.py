@@ -58,11 +58,14 @@ def test_no_token_is_longer_than_the_longest(intake: Intake, unit: str) -> None:
 def test_a_prompt_that_cannot_fit_is_not_tokenised_to_the_end(
     intake: Intake, prompt: Any, monkeypatch
 ) -> None:
-    tokenised = []
+    tokenised: list[str] = []
     tokenize = intake.model.tokenize
-    monkeypatch.setattr(
-        intake.model, "tokenize", lambda text, **how: tokenised.append(text) or tokenize(text, **how)
-    )
+
+    def seen(text: str, **how: Any) -> list[int]:
+        tokenised.append(text)
+        return tokenize(text, **how)
+
+    monkeypatch.setattr(intake.model, "tokenize", seen)
     status, type_, message = reason(intake, prompt=prompt)
     assert (status, type_) == (400, "exceed_context_size_error")
     assert "at least" in message

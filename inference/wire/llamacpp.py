@@ -23,10 +23,10 @@ from inference.wire.api import Defaults, Encoder, Usage
 from inference.wire.choices import choices
 from inference.wire.encoder import EventEncoder, outcome
 from inference.wire.errors import RequestError, invalid
-from inference.wire.fields import Body, boolean, integer, is_token_id, json_object
+from inference.wire.fields import MOST_VALUES, Body, boolean, integer, is_token_id, json_object
 from inference.wire.unsupported import refuse_unsupported
 
-MOST_TEXT = 2**20  # characters that are tokenised for somebody, or tokens that are made a text of
+MOST_TEXT = 2**20  # characters that are tokenised for somebody
 
 
 def error_body(error: RequestError) -> dict[str, Any]:
@@ -51,8 +51,8 @@ def parse_tokenize(body: Any) -> dict[str, Any]:
 def parse_detokenize(body: Any) -> dict[str, Any]:
     """The body of a detokenize job: tokens, a list of ids. Raises RequestError."""
     tokens = json_object(body).get("tokens")
-    if not isinstance(tokens, list) or len(tokens) > MOST_TEXT or not all(map(is_token_id, tokens)):
-        message = f'"tokens" must be a list of at most {MOST_TEXT} token ids (integers of at least 0).'
+    if not isinstance(tokens, list) or len(tokens) > MOST_VALUES or not all(map(is_token_id, tokens)):
+        message = f'"tokens" must be a list of at most {MOST_VALUES} token ids (integers of at least 0).'
         raise invalid("tokens", message)
     return {"tokens": tokens}
 

@@ -7,7 +7,7 @@ from typing import Any
 from inference.messages import HIGHEST, LOWEST, PRIORITIES, RANDOM_SEED
 from inference.wire import params, prompts, unsupported
 from inference.wire.choices import MAX_CHOICES
-from inference.wire.fields import INT32_MAX
+from inference.wire.fields import INT32_MAX, MOST_VALUES
 from inference.wire.llamacpp import MOST_TEXT
 
 Schema = dict[str, Any]
@@ -132,7 +132,12 @@ MESSAGE: Schema = {
         _message(["assistant"], {"anyOf": [*_CONTENT["anyOf"], {"type": "null"}]}, []),
     ]
 }
-MESSAGES: Schema = {"type": "array", "minItems": 1, "items": {"$ref": "#/components/schemas/Message"}}
+MESSAGES: Schema = {
+    "type": "array",
+    "minItems": 1,
+    "maxItems": prompts.MOST_MESSAGES,
+    "items": {"$ref": "#/components/schemas/Message"},
+}
 PROMPTS: Schema = {
     "description": f"One prompt, or a list of them: prompts times n are {MAX_CHOICES} at most.",
     "anyOf": [*PROMPT["anyOf"], {"type": "array", "minItems": 1, "maxItems": MAX_CHOICES, "items": PROMPT}],
@@ -150,5 +155,5 @@ TOKENIZE = _object(
     },
     ["content"],
 )
-DETOKENIZE = _object({"tokens": {"type": "array", "maxItems": MOST_TEXT, "items": TOKEN}}, ["tokens"])
+DETOKENIZE = _object({"tokens": {"type": "array", "maxItems": MOST_VALUES, "items": TOKEN}}, ["tokens"])
 APPLY_TEMPLATE = _object({"messages": MESSAGES}, ["messages"])

@@ -35,6 +35,10 @@ def test_what_can_be_read_can_be_asked_for_without_its_body(client, staff, path)
     assert client.head(path).status_code == client.get(path).status_code == 200
 
 
+def test_nothing_is_sent_before_the_scripts_are_there_to_send_it(as_ada):
+    assert 'id="send" disabled>' in as_ada.get("/").text  # or the browser would show the JSON of the answer
+
+
 def test_a_browser_keeps_no_chat_for_who_uses_it_next(as_ada, chat):
     for path in ("/", f"/chats/{chat.pk}/", f"/chats/{chat.pk}/chat.md"):
         assert "no-store" in as_ada.get(path)["Cache-Control"]

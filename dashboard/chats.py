@@ -14,7 +14,7 @@ from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_GET, require_POST
+from django.views.decorators.http import require_POST, require_safe
 
 from inference.broker.connect import AWAY
 from inference.models import Chat, Generation
@@ -63,7 +63,7 @@ def _place(more: str) -> tuple[datetime, int]:
 
 
 @login_required
-@require_GET
+@require_safe
 def more(request: Request) -> HttpResponse:
     """The next page of the list, as markup."""
     try:

@@ -13,7 +13,7 @@ from django.http import HttpResponse
 from django.shortcuts import get_object_or_404
 from django.utils.http import content_disposition_header
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_GET
+from django.views.decorators.http import require_safe
 
 from inference.models import Chat, Generation, Message
 
@@ -22,7 +22,7 @@ from .replies import Request
 
 
 @login_required
-@require_GET
+@require_safe
 def markdown(request: Request, pk: int) -> HttpResponse:
     """The path that is read."""
     chat = get_object_or_404(Chat.objects.of(request.user), pk=pk)
@@ -39,7 +39,7 @@ def markdown(request: Request, pk: int) -> HttpResponse:
 
 
 @login_required
-@require_GET
+@require_safe
 def as_json(request: Request, pk: int) -> HttpResponse:
     """The whole tree, with settings, versions and times."""
     chat = get_object_or_404(Chat.objects.of(request.user), pk=pk)

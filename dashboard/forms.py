@@ -47,7 +47,10 @@ class TitleForm(forms.Form):
     )
 
     def clean_title(self) -> str:
-        return " ".join(self.cleaned_data["title"].split())
+        title = " ".join(self.cleaned_data["title"].split())
+        if not any(letter.isprintable() and letter != " " for letter in title):  # nobody would see it
+            raise forms.ValidationError(self.fields["title"].error_messages["required"])
+        return title
 
 
 def _between(low: float, high: float, message: Any) -> list[Any]:

@@ -9,18 +9,18 @@ from pathlib import Path
 from django.contrib.staticfiles import finders
 from django.http import HttpRequest, HttpResponse
 from django.template.loader import render_to_string
-from django.views.decorators.http import require_GET
+from django.views.decorators.http import require_safe
 
 FILES = ("dashboard/app.css", "dashboard/icon.svg", "dashboard/offline_page.js")
 
 
-@require_GET
+@require_safe
 def page(request: HttpRequest) -> HttpResponse:
     """The same for everybody: it is kept for whoever uses this browser next."""
     return HttpResponse(render_to_string("offline.html"))
 
 
-@require_GET
+@require_safe
 def worker(request: HttpRequest) -> HttpResponse:
     """The service worker. It differs when what it keeps does, so that a browser then takes the new one."""
     script = render_to_string("dashboard/sw.js", {"files": FILES, "version": _version()})

@@ -11,7 +11,7 @@ from django.db.models import Q
 from django.http import HttpResponse, JsonResponse
 from django.urls import reverse
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_GET
+from django.views.decorators.http import require_safe
 
 from inference.models import Chat, Message
 
@@ -20,6 +20,7 @@ from .replies import Request, error
 LEAST, LONGEST = 2, 200  # characters of a term
 MOST = 50  # hits of one answer
 OF_A_CHAT = 3  # hits in the messages of one chat, so that no chat hides the others
+MOST_CHATS = 2**31 - 1  # of one person; a database can't go on from a number without end
 BATCH = 250  # chats whose messages are looked through by one query
 ENOUGH_S = 0.5  # after which an answer is given with what was found, and where to go on
 AROUND = 70  # characters shown before and after a hit
@@ -28,7 +29,7 @@ Hit = dict[str, Any]
 
 
 @login_required
-@require_GET
+@require_safe
 def search(request: Request) -> HttpResponse:
     """{"hits", "more"}: what holds `q`; and for the `after` of the next request, "" when that is all."""
     term = request.GET.get("q", "").replace("\0", "").strip()
@@ -38,7 +39,8 @@ def search(request: Request) -> HttpResponse:
         after = int(request.GET.get("after") or 0)
     except ValueError:
         return error(_("Search again."), 400)
-    hits, more = find(Chat.objects.of(request.user).values_list("pk", "title"), term[:LONGEST], max(after, 0))
+    after = min(max(after, 0), MOST_CHATS)
+    hits, more = find(Chat.objects.of(request.user).values_list("pk", "title"), term[:LONGEST], after)
     return JsonResponse({"hits": hits, "more": more})
 
 

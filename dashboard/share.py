@@ -11,7 +11,7 @@ from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_GET, require_POST
+from django.views.decorators.http import require_POST, require_safe
 
 from inference.models import Chat, Generation, Share
 
@@ -79,7 +79,7 @@ def _links(request: Request, chat: Chat) -> HttpResponse:
     return JsonResponse({"links": found}, headers={"Cache-Control": "private, no-store"})
 
 
-@require_GET
+@require_safe
 def shared(request: HttpRequest, token: str) -> HttpResponse:
     """The chat as it was when the link was made, for whoever has it. Nobody's name, and no way in."""
     share = get_object_or_404(usable().select_related("chat"), token=token)

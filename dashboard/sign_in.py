@@ -60,6 +60,11 @@ class SignIn(LoginView):
         return reply
 
 
+def of_admin_password(request: HttpRequest) -> HttpResponse:
+    """Nor a form for another password, in which the old one could be guessed without end."""
+    return HttpResponseRedirect(reverse("account_password"))
+
+
 def of_admin(request: HttpRequest) -> HttpResponse:
     """The admin has no form of its own: who is signed in and not staff is told so."""
     wanted = request.GET.get("next") or reverse("admin:index")

@@ -7,7 +7,8 @@ from django.core.exceptions import PermissionDenied
 from django.http import HttpResponse, JsonResponse
 from django.shortcuts import get_object_or_404, render
 from django.utils.translation import gettext
-from django.views.decorators.http import require_GET, require_POST
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_POST, require_safe
 
 from inference.auth import Caller
 from inference.broker import people
@@ -40,7 +41,8 @@ FORMS: dict[str, type[WorkerForm]] = {  # what each action must be told
 
 
 @login_required
-@require_GET
+@never_cache
+@require_safe
 def chat(request: Request, pk: int | None = None) -> HttpResponse:
     """One's chats and one of them, or the place to start another."""
     changes = people.last_sync(request.user.pk)  # first: what changes from now on is told by the feed
@@ -60,7 +62,7 @@ def chat(request: Request, pk: int | None = None) -> HttpResponse:
 
 
 @login_required
-@require_GET
+@require_safe
 def monitor(request: Request) -> HttpResponse:
     if not request.user.is_staff:
         raise PermissionDenied

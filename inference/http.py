@@ -21,6 +21,7 @@ from inference.broker.control import GIVE_UP_S
 from inference.broker.hub import Crowded
 from inference.tasks import end
 from inference.wire.errors import RequestError
+from inference.wire.fields import MOST_VALUES, has_too_many_values
 from inference.wire.openai import error_body
 
 logger = logging.getLogger(__name__)
@@ -148,7 +149,9 @@ class StreamConsumer(AsyncConsumer, ABC):  # type: ignore[misc]
         return of_scope(self.scope)
 
     def json(self, body: bytes) -> Any:
-        """The body as JSON, whatever its content type says; raises RequestError (400)."""
+        """The body as JSON, whatever its content type says; raises RequestError (400, 413)."""
+        if has_too_many_values(body):
+            raise RequestError(413, "", f"The request body lists more than {MOST_VALUES} values.")
         try:
             return json.loads(body.decode(), parse_constant=_no_number)
         except UnicodeDecodeError:

@@ -10,6 +10,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "project.settings")
 django_application = get_asgi_application()  # before anything that imports models
 
 from channels.routing import ProtocolTypeRouter, URLRouter  # noqa: E402
+from channels.security.websocket import WebsocketDenier  # noqa: E402
 from django.urls import re_path  # noqa: E402
 
 from dashboard import routing as dashboard  # noqa: E402
@@ -25,7 +26,9 @@ routes = ProtocolTypeRouter(
                 re_path(r"", django_application),  # type: ignore[arg-type]
             ]
         ),
-        "websocket": SameOrigin(URLRouter(dashboard.websocket_urlpatterns)),
+        "websocket": SameOrigin(
+            URLRouter([*dashboard.websocket_urlpatterns, re_path(r"", WebsocketDenier.as_asgi())])
+        ),
     }
 )
 application = AllowedHosts(routes)

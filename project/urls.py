@@ -9,6 +9,7 @@ from dashboard.account import reset, sign_up
 handler400 = "dashboard.errors.bad_request"
 urlpatterns = [
     path("admin/login/", sign_in.of_admin),
+    path("admin/password_change/", sign_in.of_admin_password),
     path("admin/", admin.site.urls),
     path("accounts/login/", sign_in.SignIn.as_view(), name="login"),
     path("accounts/logout/", auth.LogoutView.as_view(), name="logout"),

@@ -15,7 +15,7 @@ from django.http import HttpResponseBase, StreamingHttpResponse
 from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_GET
+from django.views.decorators.http import require_safe
 
 from dashboard.replies import Request
 from inference.models import ApiKey, Chat, Generation, Message, Share, UserLimits
@@ -42,7 +42,7 @@ Row = dict[str, Any]
 
 @login_required
 @never_cache
-@require_GET
+@require_safe
 def export(request: Request) -> HttpResponseBase:
     """A file to keep."""
     if wait := bounds.wait("export", str(request.user.pk), bounds.EXPORTS, bounds.HOUR):

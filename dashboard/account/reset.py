@@ -58,7 +58,7 @@ def ask(request: HttpRequest) -> HttpResponse:
     """Ask for a link."""
     base = base_of(request)
     if not (settings.HAS_EMAIL and base):
-        status = 200 if request.method == "GET" else 403
+        status = 403 if request.method == "POST" else 200
         return render(request, "registration/password_reset_form.html", {"is_closed": True}, status=status)
     form = ResetForm(request, request.POST or None)
     if request.method == "POST" and form.is_valid():

@@ -16,7 +16,7 @@ from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
-from django.views.decorators.http import require_GET, require_http_methods
+from django.views.decorators.http import require_http_methods, require_safe
 
 from dashboard.replies import Request
 from inference.messages import priority_name
@@ -70,7 +70,7 @@ def overview(request: Request, form: KeyForm | None = None) -> HttpResponse:
 
 @login_required
 @never_cache
-@require_GET
+@require_safe
 def account(request: Request) -> HttpResponse:
     """Use, limits, keys, and the ways to everything else."""
     return overview(request)
@@ -149,6 +149,6 @@ def delete(request: Request) -> HttpResponse:
     return reply
 
 
-@require_GET
+@require_safe
 def deleted(request: HttpRequest) -> HttpResponse:
     return render(request, "dashboard/account_deleted.html")

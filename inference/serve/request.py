@@ -12,6 +12,9 @@ from inference.wire.errors import RequestError
 from inference.wire.openai import error_body
 
 MOST = 2 * MAX_BODY  # bytes of a body; up to here it is taken, so that its refusal can be heard
+# daphne reads these, whoever sends them: below which path the server is, and the subprotocols of a WebSocket,
+# of which we have none.
+UNHEARD = (b"Daphne-Root-Path", b"Sec-WebSocket-Protocol")
 TOO_LARGE = b"HTTP/1.1 413 Content Too Large\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
 
 
@@ -22,6 +25,11 @@ class Request(WebRequest):  # type: ignore[misc]
         # Nobody here reads the forms that Twisted would parse: Django parses its own.
         super().__init__(*arguments, parsePOSTFormSubmission=False, **more)
         self._taken = 0
+
+    def process(self) -> Any:
+        for name in UNHEARD:
+            self.requestHeaders.removeHeader(name)
+        return super().process()
 
     def handleContentChunk(self, data: bytes) -> None:
         self._taken += len(data)

@@ -40,6 +40,12 @@ class Server(daphne.server.Server):  # type: ignore[misc]
         self._ports: list[Any] = []
         self._seen: dict[Connection, tuple[int, float]] = {}  # of those who lag: bytes taken, and since when
 
+    def run(self) -> None:
+        from inference.serve.request import Request  # which needs the settings
+
+        http_protocol.WebRequest = Request  # of which daphne's factory makes one a request
+        super().run()
+
     def listen_success(self, port: Any) -> None:
         port.transport = Connection
         self._ports.append(port)
@@ -123,12 +129,10 @@ class Server(daphne.server.Server):  # type: ignore[misc]
 
 def run(options: Options) -> int:
     """Serve until SIGTERM or SIGINT; the exit code."""
-    from inference.serve.request import Request
     from project.asgi import application
     from project.threads import start_threads
 
     start_threads()
-    http_protocol.WebRequest = Request  # of which daphne's factory makes one a request
     # Every stream waits while another thread, such as the recorder's, keeps the GIL, and while what has been
     # imported is searched for garbage.
     sys.setswitchinterval(0.0005)

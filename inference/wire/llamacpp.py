@@ -24,8 +24,10 @@ from inference.wire.choices import choices
 from inference.wire.common import common
 from inference.wire.encoder import EventEncoder, outcome
 from inference.wire.errors import RequestError, invalid
-from inference.wire.fields import Body, boolean, is_token_id, json_object
+from inference.wire.fields import MOST_VALUES, Body, boolean, is_token_id, json_object
 from inference.wire.unsupported import refuse_unsupported
+
+MOST_TEXT = 2**20  # characters that are tokenised for somebody
 
 
 def error_body(error: RequestError) -> dict[str, Any]:
@@ -36,10 +38,11 @@ def error_body(error: RequestError) -> dict[str, Any]:
 def parse_tokenize(body: Any) -> dict[str, Any]:
     """The body of a tokenize job: content, add_special, parse_special, with_pieces. Raises RequestError."""
     body = json_object(body)
-    if not isinstance(body.get("content"), str):
-        raise invalid("content", '"content" must be a string.')
+    content = body.get("content")
+    if not isinstance(content, str) or len(content) > MOST_TEXT:
+        raise invalid("content", f'"content" must be a string of at most {MOST_TEXT} characters.')
     return {
-        "content": body["content"],
+        "content": content,
         "add_special": boolean(body, "add_special", False),
         "parse_special": boolean(body, "parse_special", True),
         "with_pieces": boolean(body, "with_pieces", False),
@@ -49,8 +52,9 @@ def parse_tokenize(body: Any) -> dict[str, Any]:
 def parse_detokenize(body: Any) -> dict[str, Any]:
     """The body of a detokenize job: tokens, a list of ids. Raises RequestError."""
     tokens = json_object(body).get("tokens")
-    if not isinstance(tokens, list) or not all(map(is_token_id, tokens)):
-        raise invalid("tokens", '"tokens" must be a list of token ids (integers of at least 0).')
+    if not isinstance(tokens, list) or len(tokens) > MOST_VALUES or not all(map(is_token_id, tokens)):
+        message = f'"tokens" must be a list of at most {MOST_VALUES} token ids (integers of at least 0).'
+        raise invalid("tokens", message)
     return {"tokens": tokens}
 
 

@@ -10,6 +10,7 @@ from inference.wire.fields import Body, is_token_id
 
 ROLES = ("system", "developer", "user", "assistant", "tool")
 _KEPT = ("name", "tool_calls", "tool_call_id")  # for the templates that know them
+MOST_MESSAGES = 2**14
 MOST_NESTED = 32  # of tool calls, whose arguments can be anything
 
 
@@ -54,6 +55,8 @@ def messages(body: Body) -> tuple[dict[str, Any], ...]:
     value = body.get("messages")
     if not isinstance(value, list) or not value:
         raise invalid("messages", '"messages" must be a non-empty list.')
+    if len(value) > MOST_MESSAGES:
+        raise invalid("messages", f'"messages" may hold at most {MOST_MESSAGES}.')
     return tuple(_message(message, f"messages[{i}]") for i, message in enumerate(value))
 
 

@@ -15,6 +15,7 @@ from inference.messages import Accepted, Answer, Failed, GenerationRequest, Job
 
 from .chat_template import ChatTemplate, TemplateFailure
 
+LONG = 20_000  # characters of a text from which it is worth while to see whether it can fit
 NO_SEEDS: Mapping[str, int] = MappingProxyType({})
 
 
@@ -62,14 +63,26 @@ class Intake:
         if not tokens:
             raise refuse("the prompt is empty: it has no tokens")
         if len(tokens) >= self.n_ctx_seq:
-            raise refuse(
-                f"the request has {len(tokens)} prompt tokens, which exceeds the available context size of "
-                f"{self.n_ctx_seq} tokens; shorten it or start the server with a larger --ctx-size",
-                "exceed_context_size_error",
-                n_prompt_tokens=len(tokens),
-                n_ctx=self.n_ctx_seq,
-            )
+            raise self._too_long(len(tokens))
         return tokens
+
+    def _too_long(self, n: int, at_least: str = "") -> Refused:
+        """Of a prompt of n tokens."""
+        return refuse(
+            f"the request has {at_least}{n} prompt tokens, which exceeds the available context size of "
+            f"{self.n_ctx_seq} tokens; shorten it or start the server with a larger --ctx-size",
+            "exceed_context_size_error",
+            n_prompt_tokens=n,
+            n_ctx=self.n_ctx_seq,
+        )
+
+    def _tokenize(self, text: str, *, add_special: bool) -> list[int]:
+        """Of a prompt's text. One that can't fit is refused before: it could take minutes."""
+        if len(text) > LONG and (longest := self.model.longest_piece):
+            n = len(text.encode("utf-8", "surrogatepass")) // longest
+            if n >= self.n_ctx_seq:
+                raise self._too_long(n, "at least ")
+        return self.model.tokenize(text, add_special=add_special, parse_special=True)
 
     def _sequence(
         self, id: str, owner: str, request: GenerationRequest, tokens: list[int], seed: int
@@ -124,15 +137,17 @@ class Intake:
             text = self._render(request.messages, asked_at)
             bos = self.model.bos
             special = not (bos and text.startswith(bos))
-            return self.model.tokenize(text, add_special=special, parse_special=True)
+            return self._tokenize(text, add_special=special)
         if isinstance(request.prompt, str):
-            return self.model.tokenize(request.prompt, add_special=True, parse_special=True)
+            return self._tokenize(request.prompt, add_special=True)
         tokens: list[int] = []
         for part in request.prompt or ():
-            if isinstance(part, str):
-                tokens += self.model.tokenize(part, add_special=not tokens, parse_special=True)
-            else:
+            if not isinstance(part, str):
                 tokens += self._checked([part])
+            elif len(tokens) < self.n_ctx_seq:
+                tokens += self._tokenize(part, add_special=not tokens)
+            else:
+                raise self._too_long(len(tokens), "at least ")
         return tokens
 
     def _checked(self, tokens: list[int]) -> list[int]:

@@ -16,6 +16,7 @@ from .intake import NO_SEEDS, Intake, Refused
 logger = logging.getLogger(__name__)
 
 LONG_TEXT = 20_000  # characters from which tokenising leaves the asyncio thread
+MUCH_TEXT = 100_000  # from which nobody else waits for it
 
 Taken = list[tuple[Event, Sequence | None]]  # the first event of each generation of a job, and what to run
 
@@ -35,20 +36,25 @@ CANCELLED_UNSEEN = Finished(
 
 
 class Reception:
-    """Has jobs go through the intake one at a time, and not in the asyncio thread where that takes long."""
+    """Has jobs go through the intake one at a time, and not in the asyncio thread where that takes long.
+    Those with much text have a line of their own."""
 
     def __init__(self, intake: Intake, lease: Lease) -> None:
         self._intake, self._lease = intake, lease
-        self._one_at_a_time = asyncio.Lock()
+        self._one_at_a_time, self._one_with_much = asyncio.Lock(), asyncio.Lock()
+
+    def takes_long(self, job: Job) -> bool:
+        """Whether others should not wait until it is considered."""
+        return _length(job.body) > MUCH_TEXT
 
     async def consider(self, job: Job) -> Taken:
         """A job that is refused, or is no generation, has one event."""
-        async with self._one_at_a_time:
+        async with self._one_with_much if self.takes_long(job) else self._one_at_a_time:
             return await self._consider(job)
 
     async def consider_again(self, job: Job, seeds: Mapping[str, int]) -> Taken:
         """The same for what was accepted once, with these seeds, or may have ended a worker before it was."""
-        async with self._one_at_a_time:
+        async with self._one_with_much, self._one_at_a_time:  # or another could be what ends the worker
             if seeds:
                 return await self._consider(job, seeds)
             await self._lease.suspect(job.id)
@@ -80,4 +86,6 @@ def _length(body: Any) -> int:
         return len(body)
     if isinstance(body, dict):
         return sum(map(_length, body.values()))
-    return sum(map(_length, body)) if isinstance(body, list) else 1
+    if isinstance(body, list):
+        return len(body) if len(body) > MUCH_TEXT else sum(map(_length, body))
+    return 1

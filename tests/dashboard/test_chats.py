@@ -83,7 +83,11 @@ def test_a_chat_is_renamed_and_keeps_its_place(as_ada, ada, chat):
 
 @pytest.mark.parametrize(
     ("title", "error"),
-    [(" ", "Give the chat a name."), ("x" * 201, "The name is too long: 200 characters at most.")],
+    [
+        (" ", "Give the chat a name."),
+        (" \u200b\u202e", "Give the chat a name."),
+        ("x" * 201, "The name is too long: 200 characters at most."),
+    ],
 )
 def test_a_name_that_cannot_be_kept_is_refused(as_ada, chat, title, error):
     reply = as_ada.post(f"/chats/{chat.pk}/title", {"title": title})

@@ -17,6 +17,33 @@ def test_pages_ask_an_unknown_person_to_sign_in(client, path):
     assert reply.url == f"/accounts/login/?next={path}"
 
 
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/",
+        "/monitor/",
+        "/account/",
+        "/account/export/",
+        "/chats/more",
+        "/offline/",
+        "/sw.js",
+        "/accounts/reset/",
+    ],
+)
+def test_what_can_be_read_can_be_asked_for_without_its_body(client, staff, path):
+    client.force_login(staff)
+    assert client.head(path).status_code == client.get(path).status_code == 200
+
+
+def test_nothing_is_sent_before_the_scripts_are_there_to_send_it(as_ada):
+    assert 'id="send" disabled>' in as_ada.get("/").text  # or the browser would show the JSON of the answer
+
+
+def test_a_browser_keeps_no_chat_for_who_uses_it_next(as_ada, chat):
+    for path in ("/", f"/chats/{chat.pk}/", f"/chats/{chat.pk}/chat.md"):
+        assert "no-store" in as_ada.get(path)["Cache-Control"]
+
+
 def test_the_sign_in_page_says_when_the_password_is_wrong(client, ada):
     reply = client.post("/accounts/login/", {"username": "ada", "password": "wrong"})
     assert b"match an account" in reply.content

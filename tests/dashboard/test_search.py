@@ -74,6 +74,11 @@ def test_a_term_of_less_than_two_characters_is_refused(as_ada, term):
     assert (reply.status_code, reply.json()) == (400, {"error": "Type two characters or more."})
 
 
+def test_a_place_beyond_the_end_has_nothing_after_it(as_ada, chat):
+    for after in (10**6, 10**30):
+        assert as_ada.get("/chats/search", {"q": "boats", "after": after}).json() == {"hits": [], "more": ""}
+
+
 def test_hits_come_in_bounded_portions_until_all_have_come(as_ada, ada):
     for i in range(search.MOST + 7):
         Chat.objects.create(user=ada, title=f"Halyard {i}")

@@ -56,6 +56,10 @@ def test_the_page_names_nobody_and_is_kept_and_told_nowhere(anybody, link):
     assert '<meta name="robots" content="noindex, nofollow">' in page.text
 
 
+def test_who_looks_whether_a_link_opens_is_told(anybody, link):
+    assert anybody.head(link).status_code == 200
+
+
 def test_its_owner_and_others_see_the_same(as_ada, grace, anybody, link):
     page = as_ada.get(link).text
     assert "grace" not in page

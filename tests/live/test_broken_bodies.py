@@ -249,6 +249,13 @@ def test_a_body_that_is_too_large_is_a_413(stack: Stack) -> None:
     assert "MiB" in answer.message
 
 
+@pytest.mark.parametrize("path", PATHS)
+def test_a_body_with_more_values_than_can_be_read_while_others_wait_is_a_413(stack: Stack, path: str) -> None:
+    answer = ask(stack, post(path, with_field("tokens", b"[" + b"1," * 2**18 + b"1]")))
+    assert answer.status == 413
+    assert "262144 values" in answer.message
+
+
 @pytest.mark.parametrize("head", [CHUNKED, post("/completion", b"", length=10**15)])
 def test_a_body_without_end_is_cut_off(stack: Stack, head: bytes) -> None:
     sent = 0

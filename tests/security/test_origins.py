@@ -118,6 +118,11 @@ async def test_a_websocket_of_another_origin_is_refused(origin, staff):
     assert not (await socket.connect())[0]
 
 
+async def test_a_websocket_to_nowhere_is_refused(staff):
+    headers = [(b"host", HOST.encode()), (b"origin", f"http://{HOST}".encode())]
+    assert not (await Socket(application, "/ws/nothing/", headers).connect())[0]
+
+
 async def test_a_websocket_without_an_origin_is_refused(staff):
     socket = await monitor(staff, host=HOST)
     assert not (await socket.connect())[0]

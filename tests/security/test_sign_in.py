@@ -134,6 +134,16 @@ def test_the_admin_has_no_door_of_its_own(ada):
         assert reply.url.startswith(LOGIN)
 
 
+def test_the_admin_has_no_form_in_which_a_password_could_be_guessed(ada):
+    ada.is_staff = True
+    ada.save()
+    browser = Browser()
+    browser.force_login(ada)
+    wrong = {"old_password": "wrong", "new_password1": RIGHT * 2, "new_password2": RIGHT * 2}
+    reply: Any = browser.post("/admin/password_change/", wrong)
+    assert reply.url == "/account/password/"
+
+
 def test_a_name_that_nobody_has_is_answered_as_a_wrong_password(ada):
     replies = [Browser().post(LOGIN, {"username": name, "password": "wrong"}).text for name in ("ada", "eda")]
     tokens = [reply.split('name="csrfmiddlewaretoken" value="')[1].split('"')[0] for reply in replies]

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from inference.wire import prompts
 from inference.wire.errors import RequestError
 from inference.wire.llamacpp import COMPLETION, parse_apply_template, parse_detokenize, parse_tokenize
 from inference.wire.openai import CHAT, COMPLETIONS
@@ -84,6 +85,13 @@ def test_a_prompt_is_required(api):
 def test_messages_keep_their_roles_and_order():
     roles = ["system", "user", "assistant", "tool", "user"]
     assert [m["role"] for m in chat(*[{"role": r, "content": r} for r in roles])] == roles
+
+
+def test_a_conversation_has_an_end():
+    message = {"role": "user", "content": "a"}
+    assert len(chat(*[message] * prompts.MOST_MESSAGES)) == prompts.MOST_MESSAGES
+    with pytest.raises(RequestError, match="at most 16384"):
+        chat(*[message] * (prompts.MOST_MESSAGES + 1))
 
 
 def test_a_developer_speaks_as_the_system():

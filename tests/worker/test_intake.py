@@ -45,6 +45,33 @@ def test_a_prompt_that_cannot_fit_the_context_is_refused_with_both_figures(intak
     assert "64" in message
 
 
+@pytest.mark.parametrize("unit", ["word ", "a", " ", "\n", "7", "漢", "<|im_start|>"])
+def test_no_token_is_longer_than_the_longest(intake: Intake, unit: str) -> None:
+    text = unit * 5000
+    n = len(intake.model.tokenize(text, add_special=False, parse_special=True))
+    assert len(text.encode()) <= n * intake.model.longest_piece
+
+
+@pytest.mark.parametrize(
+    "prompt", ["word " * 10**6, ("word ", "word " * 10**6), ((5,) * 64 + ("word " * 10**6,))]
+)
+def test_a_prompt_that_cannot_fit_is_not_tokenised_to_the_end(
+    intake: Intake, prompt: Any, monkeypatch
+) -> None:
+    tokenised: list[str] = []
+    tokenize = intake.model.tokenize
+
+    def seen(text: str, **how: Any) -> list[int]:
+        tokenised.append(text)
+        return tokenize(text, **how)
+
+    monkeypatch.setattr(intake.model, "tokenize", seen)
+    status, type_, message = reason(intake, prompt=prompt)
+    assert (status, type_) == (400, "exceed_context_size_error")
+    assert "at least" in message
+    assert sum(map(len, tokenised)) < 100
+
+
 def test_a_prompt_that_leaves_room_for_one_token_is_taken(intake: Intake) -> None:
     _, seq = taken(intake, prompt=(5,) * 63)
     assert seq.n_prompt == 63

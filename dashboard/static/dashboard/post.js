@@ -18,6 +18,7 @@ export async function post(url, fields = {}, unreachable = gettext("The server c
     const { error, ...more } = await response.json();
     throw Object.assign(new Error(error), more);
   }
+  if (response.status === 404) throw new Error(gettext("This chat is not there any more."));
   if (response.redirected || response.status === 403) throw new Error(gettext("You have been signed out. Reload the page and sign in again."));
   throw new Error(gettext("The server could not take this. Try again in a moment."));
 }

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import ctypes
+from functools import cached_property
 from typing import Any
 
 from .library import ModelError, forget_errors, last_error, lib, start
+
+KEEP_EACH_BYTE = (lib.LLAMA_VOCAB_TYPE_SPM, lib.LLAMA_VOCAB_TYPE_BPE)
 
 
 class Model:
@@ -99,8 +102,17 @@ class Model:
             self._pieces[token] = raw
         return raw
 
+    @cached_property
+    def longest_piece(self) -> int:
+        """Bytes of the longest token: a text of n bytes has n / `longest_piece` tokens or more. 0 where that
+        is not so, since the vocabulary's kind takes bytes away."""
+        if lib.llama_vocab_type(self._vocab) not in KEEP_EACH_BYTE:
+            return 0
+        return max(1, *(len(self.piece(token, special=True)) for token in range(self.n_vocab)))
+
     def detokenize(self, tokens: list[int]) -> str:
-        return b"".join(self.piece(t, special=True) for t in tokens).decode("utf-8", "replace")
+        pieces = {token: self.piece(token, special=True) for token in set(tokens)}
+        return b"".join(map(pieces.__getitem__, tokens)).decode("utf-8", "replace")
 
     @property
     def handle(self) -> Any:

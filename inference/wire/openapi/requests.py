@@ -7,7 +7,8 @@ from typing import Any
 from inference.messages import HIGHEST, LOWEST, PRIORITIES, RANDOM_SEED
 from inference.wire import params, prompts, unsupported
 from inference.wire.choices import MAX_CHOICES
-from inference.wire.fields import INT32_MAX
+from inference.wire.fields import INT32_MAX, MOST_VALUES
+from inference.wire.llamacpp import MOST_TEXT
 
 Schema = dict[str, Any]
 
@@ -131,7 +132,12 @@ MESSAGE: Schema = {
         _message(["assistant"], {"anyOf": [*_CONTENT["anyOf"], {"type": "null"}]}, []),
     ]
 }
-MESSAGES: Schema = {"type": "array", "minItems": 1, "items": {"$ref": "#/components/schemas/Message"}}
+MESSAGES: Schema = {
+    "type": "array",
+    "minItems": 1,
+    "maxItems": prompts.MOST_MESSAGES,
+    "items": {"$ref": "#/components/schemas/Message"},
+}
 PROMPTS: Schema = {
     "description": f"One prompt, or a list of them: prompts times n are {MAX_CHOICES} at most.",
     "anyOf": [*PROMPT["anyOf"], {"type": "array", "minItems": 1, "maxItems": MAX_CHOICES, "items": PROMPT}],
@@ -141,7 +147,13 @@ CHAT = _object({"messages": MESSAGES, "stream_options": STREAM_OPTIONS, **_gener
 COMPLETIONS = _object({"prompt": PROMPTS, "stream_options": STREAM_OPTIONS, **_generation(1)}, ["prompt"])
 COMPLETION = _object({"prompt": PROMPTS, "return_tokens": BOOLEAN, **_generation(0)}, ["prompt"])
 TOKENIZE = _object(
-    {"content": TEXT, "add_special": BOOLEAN, "parse_special": BOOLEAN, "with_pieces": BOOLEAN}, ["content"]
+    {
+        "content": {**TEXT, "maxLength": MOST_TEXT},
+        "add_special": BOOLEAN,
+        "parse_special": BOOLEAN,
+        "with_pieces": BOOLEAN,
+    },
+    ["content"],
 )
-DETOKENIZE = _object({"tokens": {"type": "array", "items": TOKEN}}, ["tokens"])
+DETOKENIZE = _object({"tokens": {"type": "array", "maxItems": MOST_VALUES, "items": TOKEN}}, ["tokens"])
 APPLY_TEMPLATE = _object({"messages": MESSAGES}, ["messages"])

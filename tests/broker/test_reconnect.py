@@ -57,7 +57,7 @@ async def test_a_follower_is_told_again_after_redis_was_killed(redis_server):
         redis_server.start()
     async with hub().follow(second, fresh=True) as follower:
         seq = 0
-        while not follower._queue:  # only a message fills it: nothing reads the log here
+        while not follower._heard:  # only a message tells it: nothing reads the log here
             seq += 1
             publisher.route(second, hub().group)
             await publisher.publish([(second, seq, told("a")[2])])

@@ -93,7 +93,12 @@ EDIT = "Change your message with “Edit”, or start a new chat."
         ),
         (conversation.UNREACHABLE, "The model can't be reached.", CONTINUE, REGENERATE),
         (conversation.LOST, "This answer was lost when the server was restarted.", CONTINUE, REGENERATE),
-        (log.UNREADABLE.message, "A part of this answer was lost.", "“Regenerate” has it written anew.", None),
+        (
+            log.UNREADABLE.message,
+            "A part of this answer was lost.",
+            "“Regenerate” has it written anew.",
+            None,
+        ),
         (takeover.CULPRIT.message, "The model broke down at this answer twice", EDIT, None),
         ("the KV cache has no cells left", "There was no room for more", CONTINUE, REGENERATE),
         ("the chat template refuses", "This model can't read this chat.", "Change your message", None),

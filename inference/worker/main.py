@@ -69,7 +69,7 @@ class Worker:
         self._history = History(self.id)
         self._cancelled: OrderedDict[str, None] = OrderedDict()  # cancelled before their job was read
         self._control = ControlReader()
-        self._aside: set[asyncio.Task[None]] = set()
+        self._long: asyncio.Queue[Job] = asyncio.Queue()  # jobs that others should not wait for
         self._claim_now = asyncio.Event()
         self._takes_jobs = asyncio.Event()  # unless an operator drains this worker
         self._takes_jobs.set()
@@ -98,6 +98,7 @@ class Worker:
                 self._keep_logs,
                 self._claim_jobs,
                 self._take_jobs,
+                self._take_long_jobs,
                 self._obey,
                 self._publish,
                 self._show,
@@ -106,7 +107,7 @@ class Worker:
         ]
         watched = [asyncio.create_task(stop.wait()), asyncio.create_task(self._thread.ended.wait()), *tasks]
         await asyncio.wait(watched, return_when=asyncio.FIRST_COMPLETED)
-        await end([*watched, *self._aside])
+        await end(watched)
         self._thread.stop()
         errors = [error for task in watched if not task.cancelled() and (error := task.exception())]
         is_fenced = any(isinstance(error, Fenced) for error in errors)
@@ -135,18 +136,16 @@ class Worker:
                 if job.goes_on:
                     await self._go_on([Claimed(job, "", gone="client")])
                 elif self._reception.takes_long(job):
-                    self._take_aside(job)
+                    self._long.put_nowait(job)
                 else:
                     await self._take(job)
             if jobs:  # it has begun to drain while it read
                 await self._jobs.leave(jobs)
                 await patiently(lambda: control.tell(Command("claim", "")))
 
-    def _take_aside(self, job: Job) -> None:
-        """Take it while others are taken."""
-        taking = asyncio.create_task(self._take(job))
-        self._aside.add(taking)
-        taking.add_done_callback(self._aside.discard)
+    async def _take_long_jobs(self) -> None:
+        while True:
+            await self._take(await self._long.get())
 
     async def _take(self, job: Job) -> None:
         taken = await self._reception.consider(job)

@@ -84,6 +84,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.xdist_group("stacks"))
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_setupnodes() -> None:
+    """Another test process would read the settings before it has a data directory of its own."""
+    del os.environ["DJANGO_SETTINGS_MODULE"]
+
+
 @pytest.fixture
 def redis_server():
     """The server, for a test that kills it and starts it again."""

@@ -14,7 +14,7 @@ run: setup
 test: setup-dev
 	@$(PY) deploy/setup.py --browser
 	@$(PY) manage.py fetch_model
-	@exec $(PY) -m pytest $(or $(ARGS),-n 2 --dist loadgroup)
+	@exec $(PY) -m pytest $(or $(ARGS),-n 2 --dist loadscope)
 
 lint: setup-dev
 	@$(PY) -m ruff check .

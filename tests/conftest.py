@@ -77,11 +77,16 @@ django.setup()
 STACKS = ("chaos", "e2e", "live", "test_serve.py")
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if item.path.relative_to(Path(__file__).parent).parts[0] in STACKS:
-            item.add_marker(pytest.mark.xdist_group("stacks"))
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Scheduling(LoadScopeScheduling):  # type: ignore[misc]
+        def _split_scope(self, nodeid: str) -> str:
+            path = nodeid.partition("::")[0]
+            return "stacks" if Path(path).parts[1] in STACKS else path
+
+    return Scheduling(config, log)
 
 
 @pytest.hookimpl(optionalhook=True)

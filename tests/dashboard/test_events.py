@@ -59,13 +59,16 @@ def test_a_resume_tells_how_long_it_was():
     assert read(events.event(ID, 5, Resumed(0, 2.5)))[1:] == ("resumed", {"waited": 2.5})
 
 
+CONTINUE, REGENERATE = "“Continue” goes on from here.", "“Regenerate” tries again."
+
+
 @pytest.mark.parametrize(
     ("stop_type", "most", "look", "note", "advice", "unfinished"),
     [
         ("eos", 9, "finished", "", "", False),
         ("word", 9, "finished", "", "", False),
         ("cancelled", 10, "stopped", "Stopped.", "", True),
-        ("limit", 9, "cut", "Cut off at the limit of 9 tokens.", "“Continue” goes on from here.", True),
+        ("limit", 9, "cut", "Cut off at the limit of 9 tokens.", CONTINUE, True),
         ("limit", None, "cut", "The model's context is full.", "Start a new chat to go on.", False),
     ],
 )
@@ -74,11 +77,11 @@ def test_the_end_brings_the_last_text_and_says_how_it_came_and_what_to_do(
 ):
     end = Finished(stop_type, "", "!", 5, 9, False, 0, Timings(), 0, 0.0, 0.1)
     data = {"text": "!", "look": look, "unfinished": unfinished}
-    data |= {"note": note, "advice": advice, "advice_without_text": advice}
+    without_text = REGENERATE if advice == CONTINUE else advice
+    data |= {"note": note, "advice": advice, "advice_without_text": without_text}
     assert read(events.event(ID, 9, end, max_tokens=most))[1:] == ("finished", data)
 
 
-CONTINUE, REGENERATE = "“Continue” goes on from here.", "“Regenerate” tries again."
 EDIT = "Change your message with “Edit”, or start a new chat."
 
 

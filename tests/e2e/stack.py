@@ -246,4 +246,4 @@ def signed_in(browser: Browser, stack: Stack, name: str, **context: Any) -> Iter
             page.wait_for_url(f"{stack.url}/")
         yield page
         sessions += (cookie for cookie in opened.cookies() if cookie["name"].startswith("berth_session"))
-        assert not errors
+        assert not errors, errors

@@ -68,12 +68,18 @@ def main(argv: list[str]) -> None:
         return
     except OptionError as error:
         sys.exit(_complain(command, error))
+    from django.conf import settings
+    from django.core.exceptions import ImproperlyConfigured
     from django.core.management import execute_from_command_line
 
+    try:
+        _ = settings.DEBUG  # what is in environment variables is read now
+    except ImproperlyConfigured as error:
+        sys.exit(_complain(command, error))
     execute_from_command_line(argv)
 
 
-def _complain(command: str, error: OptionError) -> int:
+def _complain(command: str, error: Exception) -> int:
     print(f"manage.py {command}: {error}", file=sys.stderr)
     return 2
 

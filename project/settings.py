@@ -8,11 +8,11 @@ import secrets
 import socket
 from pathlib import Path
 
-import dj_database_url
+from django.core.exceptions import ImproperlyConfigured
 
 from inference.broker.connect import layer_host
 from inference.options import Options
-from project import email
+from project import email, environment
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 BERTH = Options.from_env()
@@ -28,6 +28,10 @@ def _secret_key() -> str:
             file.write(secrets.token_urlsafe(50))
     except FileExistsError:
         pass
+    except OSError as error:
+        raise ImproperlyConfigured(
+            f"cannot use the data directory {DATA_DIR}: {error.strerror}; choose another with --data-dir"
+        ) from None
     return path.read_text()
 
 
@@ -49,12 +53,11 @@ def _own_names() -> list[str]:
 
 
 ALLOWED_HOSTS = [h for h in os.environ.get("ALLOWED_HOSTS", "").split(",") if h] or _own_names()
-CSRF_TRUSTED_ORIGINS = [o for o in os.environ.get("CSRF_TRUSTED_ORIGINS", "").split(",") if o]
+CSRF_TRUSTED_ORIGINS = environment.origins("CSRF_TRUSTED_ORIGINS")
 # What links in mails and those of `manage.py password_reset_link` begin with.
-PUBLIC_URL = os.environ.get("PUBLIC_URL", "").rstrip("/")
+PUBLIC_URL = environment.url("PUBLIC_URL")
 # Whose X-Forwarded-For tells who is behind them: addresses and networks.
-_proxies = os.environ.get("TRUSTED_PROXIES", "127.0.0.0/8,::1" if BERTH.tls_proxy else "")
-TRUSTED_PROXIES = [proxy for proxy in _proxies.split(",") if proxy]
+TRUSTED_PROXIES = environment.networks("TRUSTED_PROXIES", "127.0.0.0/8,::1" if BERTH.tls_proxy else "")
 # Cookies are per host, not per port: servers side by side on one host must not sign each other out.
 SESSION_COOKIE_NAME = f"berth_session_{BERTH.port}"
 CSRF_COOKIE_NAME = f"berth_csrf_{BERTH.port}"
@@ -112,11 +115,7 @@ TEMPLATES = [
     }
 ]
 
-DATABASES = {
-    "default": dj_database_url.config(
-        default=f"sqlite:///{DATA_DIR / 'db.sqlite3'}", conn_max_age=60, conn_health_checks=True
-    )
-}
+DATABASES = {"default": environment.database(DATA_DIR)}
 if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
     DATABASES["default"]["OPTIONS"] = {
         "timeout": 20,

@@ -75,6 +75,29 @@ def test_a_data_directory_that_cannot_be_made_is_refused():
     assert refused("--data-dir", "/proc/berth", code=2).startswith("--data-dir: cannot make /proc/berth: ")
 
 
+def test_a_data_directory_that_cannot_be_written_is_refused():
+    assert refused("--data-dir", "/proc", code=2).startswith("cannot use the data directory /proc: ")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "line"),
+    [
+        ("DATABASE_URL", "secret", "DATABASE_URL cannot be used: it is postgres://"),
+        ("EMAIL_URL", "secret", "EMAIL_URL cannot be used: it is smtp://"),
+        ("PUBLIC_URL", "chat.example.org", "PUBLIC_URL: chat.example.org is no address such as https://"),
+        ("PUBLIC_URL", "https://a:x", "PUBLIC_URL: https://a:x is no address such as https://"),
+        ("CSRF_TRUSTED_ORIGINS", "https://a.org,b.org", "CSRF_TRUSTED_ORIGINS: b.org is no address"),
+        ("CSRF_TRUSTED_ORIGINS", "https://a.org/b", "CSRF_TRUSTED_ORIGINS: https://a.org/b is more than"),
+        ("TRUSTED_PROXIES", "10.0.0.1/8", "TRUSTED_PROXIES: 10.0.0.1/8 has host bits set"),
+        ("TRUSTED_PROXIES", "proxy", "TRUSTED_PROXIES: 'proxy' does not appear to be"),
+    ],
+)
+def test_a_variable_that_is_wrong_is_refused(tmp_path, name, value, line):
+    said = refused("--data-dir", str(tmp_path), code=2, **{name: value})
+    assert said.startswith(line)
+    assert "secret" not in said
+
+
 def test_redis_that_does_not_answer_is_refused(tmp_path):
     url = f"redis://127.0.0.1:{free_port()}/0"
     line = refused("--data-dir", str(tmp_path), "--port", str(free_port()), REDIS_URL=url)

@@ -153,6 +153,7 @@ def test_a_micro_batch_is_never_bigger_than_a_batch():
         (["--max-choices", "129"], "--max-choices: 129 is too big, the most is 128"),
         (["--log-lifetime", "60"], "--log-lifetime: 60 is too small, the least is 3600"),
         (["-c", "-1"], "-c/--ctx-size: -1 is too small, the least is 0"),
+        (["-c", "15"], "-c/--ctx-size: 15 is too small, the least is 16; 0 means all the model can use"),
         (["-b", "0"], "-b/--batch-size: 0 is too small, the least is 1"),
         (["-np", "0"], "-np/--parallel: 0 slots can serve nobody; give 1 or more"),
         (["--temp", "nan"], "--temp/--temperature: 'nan' is not a finite number"),

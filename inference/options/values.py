@@ -29,6 +29,14 @@ def whole(low: int, high: int | None = None) -> Callable[[str], int]:
     return read
 
 
+def cells(text: str) -> int:
+    """Of a pool. With fewer llama.cpp breaks down."""
+    value = whole(0, 2**31 - 1)(text)
+    if 0 < value < 16:
+        raise argparse.ArgumentTypeError(f"{value} is too small, the least is 16; 0 means all the model can use")
+    return value
+
+
 def number(text: str) -> float:
     try:
         value = float(text)

@@ -81,7 +81,7 @@ def test_without_flags_and_variables_the_defaults_hold():
         (["--log-lifetime", "3600"], "log_lifetime", 3600),
         (["--no-chat-titles"], "chat_titles", False),
         (["--no-chat-titles", "--chat-titles"], "chat_titles", True),
-        (["-c", "1", "-c", "2"], "ctx_size", 2),
+        (["-c", "16", "-c", "32"], "ctx_size", 32),
     ],
 )
 def test_a_flag_sets_its_field(argv, field, value):
@@ -153,7 +153,7 @@ def test_a_micro_batch_is_never_bigger_than_a_batch():
         (["--max-choices", "129"], "--max-choices: 129 is too big, the most is 128"),
         (["--log-lifetime", "60"], "--log-lifetime: 60 is too small, the least is 3600"),
         (["-c", "-1"], "-c/--ctx-size: -1 is too small, the least is 0"),
-        (["-c", "15"], "-c/--ctx-size: 15 is too small, the least is 16; 0 means all the model can use"),
+        (["-c", "15"], "-c/--ctx-size: 15 is too small, the least is 16 (or 0: all that it can)"),
         (["-b", "0"], "-b/--batch-size: 0 is too small, the least is 1"),
         (["-np", "0"], "-np/--parallel: 0 slots can serve nobody; give 1 or more"),
         (["--temp", "nan"], "--temp/--temperature: 'nan' is not a finite number"),
@@ -194,7 +194,7 @@ def test_a_bad_variable_is_named():
 )  # fmt: skip
 def test_another_flag_of_llama_server_is_named_and_ignored(names, values, capsys):
     for name in names.split():
-        assert parse([name, *values, "-c", "9"], {}) == Options(ctx_size=9)
+        assert parse([name, *values, "-c", "90"], {}) == Options(ctx_size=90)
         assert capsys.readouterr().err == f"{name} has no meaning here and is ignored\n"
 
 
@@ -222,7 +222,7 @@ def test_the_version_is_the_project_s():
 
 
 def test_options_survive_their_way_to_a_child():
-    options = parse(["-c", "9", "--api-key", "a,b", "--data-dir", "/d", "--temp", "0.1"], {})
+    options = parse(["-c", "90", "--api-key", "a,b", "--data-dir", "/d", "--temp", "0.1"], {})
     assert Options.from_json(options.to_json()) == options
 
 

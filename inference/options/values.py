@@ -33,7 +33,7 @@ def cells(text: str) -> int:
     """Of a pool. With fewer llama.cpp breaks down."""
     value = whole(0, 2**31 - 1)(text)
     if 0 < value < 16:
-        raise argparse.ArgumentTypeError(f"{value} is too small, the least is 16; 0 means all the model can use")
+        raise argparse.ArgumentTypeError(f"{value} is too small, the least is 16 (or 0: all that it can)")
     return value
 
 

@@ -72,9 +72,9 @@ os.environ["DJANGO_SETTINGS_MODULE"] = "project.settings"
 django.setup()
 
 
-# With several test processes one has all tests that start the product, so that two models never share the
-# cores, and what is started for a package is started once.
-STACKS = ("chaos", "e2e", "live", "test_serve.py")
+# With several test processes one has all tests that talk to the whole product, so that two models hardly ever
+# share the cores, and what is started for a package is started once.
+STACKS = ("chaos", "e2e", "live")
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -37,6 +37,9 @@ def was_paused(page: Page) -> bool:
     return bool(page.evaluate("sessionStorage.wasPaused") == "yes")
 
 
+IS_DRAWN = "async () => (await import('/static/dashboard/pace.js')).isIdle()"
+
+
 def answer(page: Page):
     return page.locator(".message--assistant .text").last
 
@@ -65,6 +68,7 @@ def wait_for_the_end(page: Page) -> None:
     expect(page.locator(".message[data-events]")).to_have_count(
         0, timeout=240_000
     )  # also before its script runs
+    until(lambda: page.evaluate(IS_DRAWN))
     expect(page.get_by_role("button", name="Send")).to_be_visible(timeout=240_000)
 
 
@@ -115,7 +119,7 @@ def test_stop_ends_the_answer_and_keeps_its_text(sign_in, endless: Stack):
     expect(page.get_by_role("button", name="Send")).to_be_visible()
     page.reload()
     expect(state_line(page)).to_have_text("Stopped.")
-    assert (answer(page).text_content() or "").startswith(text)
+    expect(answer(page)).to_have_text(re.compile(f"^{re.escape(text)}"))
 
 
 def test_a_reload_in_mid_answer_shows_the_text_so_far_and_goes_on(sign_in, endless: Stack):

@@ -57,6 +57,12 @@ def test_an_account_and_what_is_done_with_it(sign_in, stack: Stack):
     page.get_by_role("button", name="Change the password").click()
     expect(page.get_by_label("Your password")).to_be_focused()
     assert_accessible(page)
+    admin = sign_in("ada")  # while there is a key, even one that is revoked, the API asks for one
+    admin.goto("/admin/inference/apikey/")
+    admin.get_by_role("link", name="a laptop with a long name").click()
+    admin.get_by_role("link", name="Delete").click()
+    admin.get_by_role("button", name="Yes, I’m sure").click()
+    expect(admin.locator(".messagelist")).to_contain_text("deleted successfully")
 
 
 def test_the_dialogs_of_a_chat_and_what_is_shared_of_it(sign_in, anybody: Page):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+from abc import ABC, abstractmethod
 from contextlib import aclosing
 from typing import Any, Literal
 from urllib.parse import parse_qs
@@ -71,7 +72,7 @@ class GenerationEvents(StreamConsumer):
         return []  # a cookie opens this, so it is for our own pages
 
 
-class _Told(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
+class _Told(AsyncJsonWebsocketConsumer, ABC):  # type: ignore[misc]
     """An open page that is told of something, as long as its session may see it.
 
     A message to `group` only says that there is news; what is sent is read at that moment, however many came.
@@ -90,12 +91,13 @@ class _Told(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
             if self.telling is not None:
                 self.telling.cancel()
 
+    @abstractmethod
     def begin(self) -> None:
         """The page may see it."""
 
+    @abstractmethod
     async def tell(self) -> None:
         """Send what there is to say, then wait for more. Raises RedisError or OSError."""
-        raise NotImplementedError
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None, **_: Any) -> None:
         try:

@@ -8,10 +8,12 @@ import time
 from collections.abc import Callable
 from datetime import timedelta
 
-from django.db import DatabaseError, close_old_connections, transaction
+from django.db import transaction
 from django.utils import timezone
 
 from inference.models import Chat
+
+from . import background
 
 logger = logging.getLogger(__name__)
 
@@ -42,13 +44,6 @@ def start_thread() -> None:
 
 def _run() -> None:
     while True:
-        close_old_connections()
-        try:
+        with background.attempt(logger, "Deleted chats are purged later"):
             purge()
-        except DatabaseError as error:
-            logger.warning("Deleted chats are purged later: %s", error)
-        except Exception:
-            logger.exception("Deleted chats could not be purged; it is tried again")
-        finally:
-            close_old_connections()
         time.sleep(EVERY_S)

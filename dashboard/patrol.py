@@ -13,18 +13,17 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict
 
-from django.db import DatabaseError, close_old_connections
 from django.utils import timezone
 
 from inference import recorder
 from inference.broker import admission, jobs, log, occupancy
-from inference.broker.connect import AWAY, sync_client
+from inference.broker.connect import sync_client
 from inference.broker.keys import PATROL
 from inference.messages import TERMINAL, Event, Failed
 from inference.models import Generation
 from inference.stream import LOST_AFTER
 
-from . import conversation, feed
+from . import background, conversation, feed
 
 logger = logging.getLogger(__name__)
 
@@ -49,16 +48,9 @@ def _run() -> None:
 
 def attempt(wait: Callable[[float], object] = time.sleep) -> None:
     """Look, unless somebody else has done so within a minute. Never raises."""
-    close_old_connections()
-    try:
+    with background.attempt(logger, "Answers that are lost are looked for later"):
         if sync_client().set(PATROL, "", nx=True, ex=EVERY_S):
             look(wait)
-    except (*AWAY, DatabaseError) as error:
-        logger.warning("Answers that are lost are looked for later: %s", error)
-    except Exception:
-        logger.exception("Answers that are lost could not be looked for; it is tried again")
-    finally:
-        close_old_connections()
 
 
 def look(wait: Callable[[float], object]) -> None:

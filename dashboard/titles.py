@@ -16,13 +16,14 @@ from collections.abc import Callable, Sequence
 from queue import SimpleQueue
 from typing import Any
 
-from django.db import DatabaseError, close_old_connections
 from django.db.models import Exists, OuterRef
 
 from inference.broker import jobs, keys, log, people
-from inference.broker.connect import AWAY, sync_client
+from inference.broker.connect import sync_client
 from inference.messages import LOWEST, Finished, GenerationRequest, Job, SamplingParams, Token
 from inference.models import TITLE_LENGTH, Chat, Generation
+
+from . import background
 
 logger = logging.getLogger(__name__)
 
@@ -51,15 +52,8 @@ def start_thread() -> Callable[[Sequence[str]], None]:
 def _run(over: SimpleQueue[Sequence[str]]) -> None:
     while True:
         ids = over.get()
-        close_old_connections()
-        try:
+        with background.attempt(logger, "Some chats keep their first words as a title"):
             look_at(ids)
-        except (*AWAY, DatabaseError) as error:
-            logger.warning("Some chats keep their first words as a title: %s", error)
-        except Exception:
-            logger.exception("Some chats keep their first words as a title")
-        finally:
-            close_old_connections()
 
 
 def look_at(ids: Sequence[str]) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from playwright.sync_api import Page, expect, sync_playwright
 
-from tests.e2e.stack import Stack, launch_chromium, signed_in
+from tests.e2e.stack import IS_DRAWN, Stack, launch_chromium, signed_in
 from tests.live import writer
 from tests.live.chats import chat_of
 from tests.live.shapes import SHAPES
@@ -21,28 +21,32 @@ LONG = ("prose", "mixed", "code", "table", "maths")
 MESSAGES = 200
 SECONDS = 3.0
 SLOWER = 4
-# From before the page's first script on.
-WATCH = """
-window.longest = 0;
-window.taken = 0; // milliseconds from a click to the frame that shows what came of it; 0: a frame
-let last = performance.now();
-const look = () => {
-  const now = performance.now();
-  window.longest = Math.max(window.longest, now - last);
-  last = now;
+WATCH_FRAMES = """(() => {
+  let last = performance.now();
+  window.longest = 0;
+  const look = () => {
+    const now = performance.now();
+    window.longest = Math.max(window.longest, now - last);
+    last = now;
+    requestAnimationFrame(look);
+  };
   requestAnimationFrame(look);
-};
-requestAnimationFrame(look);
+})()"""
+# From before the page's first script on.
+WATCH = (
+    WATCH_FRAMES
+    + """;
+window.taken = 0; // milliseconds from a click to the frame that shows what came of it; 0: a frame
 new PerformanceObserver((list) => {
-  const clicks = list.getEntries().filter(({ name }) => name === "click");
-  window.taken = Math.max(window.taken, ...clicks.map(({ duration }) => duration));
+  const clicks = list.getEntries().filter((entry) => entry.name === "click");
+  window.taken = Math.max(window.taken, ...clicks.map((click) => click.duration));
 }).observe({ type: "event", durationThreshold: 16 });
 """
+)
 FOLLOW = """async (path) => {
   const [, url] = /data-events="([^"]+)"/.exec(await (await fetch(path)).text());
   window.source = new EventSource(url);
 }"""
-IS_IDLE = "async () => (await import('/static/dashboard/pace.js')).isIdle()"
 LENGTH = "document.querySelector('#messages').textContent.length"
 
 
@@ -75,7 +79,7 @@ def wait_until_drawn(page: Page) -> None:
     while not page.evaluate("document.querySelector('.markdown:not(:empty)') !== null"):
         page.wait_for_timeout(100)
     length = -1
-    while not page.evaluate(IS_IDLE) or page.evaluate(LENGTH) != length:
+    while not page.evaluate(IS_DRAWN) or page.evaluate(LENGTH) != length:
         length = page.evaluate(LENGTH)
         page.wait_for_timeout(500)
 

@@ -12,24 +12,13 @@ from collections.abc import Callable
 
 from playwright.sync_api import CDPSession, Page, expect
 
-from tests.e2e.stack import Stack
+from tests.e2e.stack import IS_DRAWN, Stack
 from tests.live import writer
 from tests.live.shapes import SHAPES
 
-from .moments import SECONDS, SLOWER, a_page
+from .moments import SECONDS, SLOWER, WATCH_FRAMES, a_page
 
 Way = Callable[[Page, str, Callable[[], None]], None]
-WATCH = """() => {
-  let last = performance.now();
-  window.longest = 0;
-  const look = () => {
-    const now = performance.now();
-    window.longest = Math.max(window.longest, now - last);
-    last = now;
-    requestAnimationFrame(look);
-  };
-  requestAnimationFrame(look);
-}"""
 PEER = """async (path) => {
   const { default: DOMPurify } = await import("/static/dashboard/vendor/dompurify-3.5.0.js");
   const { Marked } = await import("/static/dashboard/vendor/marked-18.2.1.js");
@@ -50,10 +39,9 @@ PEER = """async (path) => {
 def ours(page: Page, path: str, slow: Callable[[], None]) -> None:
     page.goto(path)
     slow()
-    page.evaluate(WATCH)
+    page.evaluate(WATCH_FRAMES)
     expect(page.locator(".message--assistant")).to_have_attribute("data-state", "finished")
-    is_idle = "async () => (await import('/static/dashboard/pace.js')).isIdle()"
-    while not page.evaluate(is_idle):
+    while not page.evaluate(IS_DRAWN):
         page.wait_for_timeout(100)
 
 
@@ -61,7 +49,7 @@ def peer(page: Page, path: str, slow: Callable[[], None]) -> None:
     page.route("**/try", lambda route: route.fulfill(body="<!doctype html>", content_type="text/html"))
     page.goto("/try")
     slow()
-    page.evaluate(WATCH)
+    page.evaluate(WATCH_FRAMES)
     page.evaluate(PEER, path)
 
 

@@ -53,6 +53,8 @@ for name, staff in {people!r}.items():
 connections.close_all()
 """
 DATABASE = "db.sqlite3"
+# Of a page, once nothing of what has come is still to be drawn.
+IS_DRAWN = "async () => (await import('/static/dashboard/pace.js')).isIdle()"
 
 
 @cache

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from .api import FIRST, until
-from .stack import Stack
+from .stack import IS_DRAWN, Stack
 
 pytestmark = [pytest.mark.browser, pytest.mark.model]
 
@@ -35,9 +35,6 @@ def ask(page: Page, text: str) -> None:
 def was_paused(page: Page) -> bool:
     """With REMEMBER_PAUSES, whether a chat was paused in this tab."""
     return bool(page.evaluate("sessionStorage.wasPaused") == "yes")
-
-
-IS_DRAWN = "async () => (await import('/static/dashboard/pace.js')).isIdle()"
 
 
 def answer(page: Page):

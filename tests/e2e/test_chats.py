@@ -156,6 +156,8 @@ def test_a_search_leads_to_the_message(sign_in: SignIn, newest: int):
     page.keyboard.press("Control+k")
     page.keyboard.type("no boat is called so")
     expect(page.locator("#search-said")).to_have_text("Nothing found.")
+    page.keyboard.press("Escape")  # once, also where a field could be cleared
+    expect(page.locator("#search")).to_be_hidden()
 
 
 def test_drafts_stay_with_their_chat_and_their_person(sign_in: SignIn, newest: int):

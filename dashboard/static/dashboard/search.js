@@ -82,6 +82,7 @@ dialog.addEventListener("keydown", (event) => {
   if (event.key === "Enter" && event.target === term) catchUp().then(() => hits.querySelector("a")?.click());
   else if (event.key === "ArrowDown") links[at + 1]?.focus();
   else if (event.key === "ArrowUp") (links[at - 1] ?? term).focus();
+  else if (event.key === "Escape") dialog.close(); // in a field that searches it would only clear the field
   else return;
   event.preventDefault();
 });

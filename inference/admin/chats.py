@@ -16,12 +16,12 @@ from django.utils.translation import gettext_lazy as _
 from inference.models import Chat, Message
 
 from . import search
-from .base import LargeTable, ReadOnly
+from .base import LargeTable, ReadOnly, moment
 
 
 @admin.register(Chat)
 class ChatAdmin(ReadOnly, LargeTable):
-    list_display = ("__str__", "user", "turns", "created_at", "updated_at", "deleted_at")
+    list_display = ("__str__", "user", "turns", "created", "updated", "deleted")
     list_select_related = ("user",)
     search_fields = ("title", "user__username")
     search_help_text = _("A title or a user's name")
@@ -52,6 +52,18 @@ class ChatAdmin(ReadOnly, LargeTable):
     def turns(self, chat: Any) -> SafeString:
         url = f"{reverse('admin:inference_message_changelist')}?chat__id__exact={chat.pk}"
         return format_html('<a href="{}">{}</a>', url, chat.n_turns)
+
+    @admin.display(description=_("created at"))
+    def created(self, chat: Chat) -> SafeString | str:
+        return moment(chat.created_at)
+
+    @admin.display(description=_("updated at"))
+    def updated(self, chat: Chat) -> SafeString | str:
+        return moment(chat.updated_at)
+
+    @admin.display(description=_("deleted at"))
+    def deleted(self, chat: Chat) -> SafeString | str:
+        return moment(chat.deleted_at)
 
 
 @admin.register(Message)

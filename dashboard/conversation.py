@@ -184,6 +184,7 @@ def job(generation: Generation) -> Job:
         request.to_dict(),
         "",
         owner=generation.user.get_username(),
+        account=limits.name_of(generation.user),
         submitted_at=time.time(),
     )
 

@@ -150,6 +150,7 @@ class Generate(Work):
             body=request.to_dict(),
             reply_to=hub().group,
             owner=caller.name,
+            account=caller.account,
             submitted_at=time.time(),
             goes_on=taken_up is not None and taken_up.is_cancelled,
         )

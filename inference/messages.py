@@ -65,6 +65,7 @@ class GenerationRequest:
     max_tokens: int = -1  # -1: until the model stops or the context is full
     stop: tuple[str, ...] = ()
     stream: bool = False  # only a streaming request is told of parks
+    cache_prompt: bool = True  # what is computed of the prompt may be kept, and used
     priority: int = NORMAL
     n_keep: int = 0  # tokens that a context shift leaves at the start; -1: the prompt
     n_discard: int = 0  # tokens that a context shift forgets; 0: half of the others
@@ -99,6 +100,7 @@ class GenerationRequest:
             max_tokens=data["max_tokens"],
             stop=tuple(data["stop"]),
             stream=data["stream"],
+            cache_prompt=data.get("cache_prompt", True),
             n_keep=data.get("n_keep", 0),
             n_discard=data.get("n_discard", 0),
             priority=data["priority"],
@@ -136,6 +138,7 @@ class Job:
     body: dict[str, Any]
     reply_to: str  # the channel group of the web process that asked; "" when nobody listens
     owner: str = ""  # a name for operators: user or API key, never text
+    account: str = ""  # whose it is: what is computed of its prompt is kept for that account alone
     submitted_at: float = 0.0  # seconds since the epoch
     goes_on: bool = False  # its logs hold a part of it, which was cancelled
 

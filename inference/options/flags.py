@@ -83,6 +83,12 @@ FLAGS = (
          "the longest silence of a stream before a comment (default: 2; -1: none but those of a park)"),
     Flag("preempt_ram", "--preempt-ram", "LLAMA_ARG_PREEMPT_RAM", whole(-1, 2**31 - 1), "MIB",
          "host RAM for parked chats (default: 8192; -1: no limit)"),
+    Flag("cache_ram", "-cram --cache-ram", "LLAMA_ARG_CACHE_RAM", whole(-1, 2**31 - 1), "MIB",
+         "host RAM for computed prompts, so that a chat's next turn need not compute them again "
+         "(default: 2048; never more than half of what is free at the start; -1: no limit)"),
+    Flag("cache_prompt", "--cache-prompt", "LLAMA_ARG_CACHE_PROMPT", boolean, "",
+         "keep computed prompts for the next turn (default)"),
+    Flag("cache_prompt", "--no-cache-prompt", "", boolean, "", "compute each prompt from its start"),
     Flag("rotate_after", "--rotate-after", "LLAMA_ARG_ROTATE_AFTER", from_zero("never"), "SECONDS",
          "how long the head of those who wait is passed over before it gets a resident's place "
          "(default: 2; 0: for ever)"),

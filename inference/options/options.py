@@ -39,6 +39,8 @@ class Options:
     metrics: bool = False
     sse_ping_interval: float = 2.0  # seconds; -1: no comments but those of a park
     preempt_ram: int = 8192  # MiB; -1: no limit
+    cache_prompt: bool = True
+    cache_ram: int = 2048  # MiB, at most half of what is free; -1: no limit
     rotate_after: float = 2.0  # seconds; 0: never
     preempt_every: int = 0  # tokens; 0: never
     context_shift: bool = False

@@ -118,17 +118,17 @@ def test_what_is_in_host_ram_is_told_where_something_is(feed: Feed):
     feed.show(picture())
     expect(feed.page.locator(".legend")).to_be_attached()
     expect(feed.page.locator(".ram")).to_be_hidden()
-    held = {"preempt_ram_bytes": int(3.4 * MIB), "preempt_ram_kept_bytes": 300 * 1024}
+    held = {
+        "preempt_ram_bytes": int(3.4 * MIB),
+        "preempt_ram_kept_bytes": 300 * 1024,
+        "cache_ram_bytes": 12 * MIB,
+    }
     feed.show(picture(counters=picture()["counters"] | held))
     expect(feed.page.locator(".ram")).to_have_text(
         "Host RAM: 3.4 MiB of parked chats. "
-        "Host RAM: 300 KiB kept of earlier parks, so that the next copies less."
+        "Host RAM: 300 KiB kept of earlier parks, so that the next copies less. "
+        "Host RAM: 12 MiB of computed prompts, so that a chat's next turn is read sooner."
     )
-
-
-def test_cells_that_are_no_slots_are_a_part_of_the_bar(feed: Feed):
-    feed.show(picture(pool={"cells": 100, "used": 60}, slots=[slot(0, "decode", "ada", cells=20)]))
-    expect(feed.page.locator(".legend li")).to_have_text(["ada 20 %", "cached prefixes 40 %"])
 
 
 def test_the_parked_are_told_in_order_with_how_they_are_kept_and_what_the_head_waits_for(feed: Feed):

@@ -143,6 +143,7 @@ def snapshot(**fields: Any) -> dict[str, Any]:
         "queue": [{"generation": "g2", "owner": "carol", "since": 9.5, "n_prompt_tokens": 12}],
         "counters": {
             "prompt_tokens_total": 200,
+            "prompt_tokens_cached_total": 60,
             "prompt_seconds_total": 4.0,
             "tokens_predicted_total": 300,
             "tokens_predicted_seconds_total": 6.0,
@@ -152,6 +153,7 @@ def snapshot(**fields: Any) -> dict[str, Any]:
             "n_resume_total": 2,
             "preempt_ram_bytes": 4096,
             "preempt_ram_kept_bytes": 512,
+            "cache_ram_bytes": 2048,
             "recomputed_tokens_total": 7,
             "copied_out_bytes_total": 9000,
             "copied_in_bytes_total": 8000,

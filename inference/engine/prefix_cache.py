@@ -1,8 +1,8 @@
 """Computed prompts in host RAM: a prompt that begins as an earlier one did is not computed from its start.
 
-As in vLLM's prefix caching a prompt is cut into blocks, and a block's key is a digest of all tokens up
-to its end. The KV cache itself keeps nothing between requests, so that to the scheduler the pool is empty when nobody
-is there; a block comes back in a hundredth of the time in which it is computed.
+As in vLLM's prefix caching a prompt is cut into blocks, and a block's key is a digest of all tokens up to its
+end. The KV cache itself keeps nothing between requests: to the scheduler the pool is empty when nobody is
+there. A block comes back in a hundredth of the time in which it is computed.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ class Block:
 class PrefixCache:
     """Saves what is computed of prompts, and loads it instead of computing it again.
 
-    Only sequences of one account share blocks: how soon a prompt is read would tell others of it. One
-    that is alone takes only what was computed so, and at the places at which a lone prompt is cut, so that its
-    text does not depend on what was asked before it.
+    Only sequences of one account share blocks: how soon a prompt is read would tell others of it. One that is
+    alone takes only what was computed so, and at the places at which a lone prompt is cut, so that its text
+    does not depend on what was asked before it.
 
     Args:
         budget: bytes of host RAM, -1 for no bound, 0 for no cache.

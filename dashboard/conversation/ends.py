@@ -41,7 +41,7 @@ def is_lost(generation: Generation) -> bool:
     for it, or Redis lost it. Raises RedisError or OSError while Redis is away."""
     id = generation.id.hex
     alive, known = occupancy.overview_sync()
-    return alive and id not in known and not log.read_sync(id) and id not in jobs.waiting_sync()
+    return alive and id not in known and not log.read_sync(id) and not jobs.waiting_sync([id])
 
 
 def can_be_asked_again(generation: Generation) -> bool:

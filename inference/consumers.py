@@ -126,10 +126,9 @@ class Generate(Work):
 
     async def handle(self, body: bytes) -> None:
         caller = await authenticate(self.headers, self.address)
-        found = self.json(body)
         usual = defaults(options().alias)
         usual = usual._replace(priority=caller.priority, longest=caller.longest(usual.longest))
-        request = self.api.parse(found, usual)
+        found, request = await self.read(body, lambda found: (found, self.api.parse(found, usual)))
         caller.check_priority(request.priority)
         digests = resume.digests(caller, self.headers, self.api.name, body)
         seen = resume.last_seen(self.headers, request)
@@ -250,7 +249,7 @@ class Ask(Work):
 
     async def handle(self, body: bytes) -> None:
         caller = await authenticate(self.headers, self.address)
-        question = type(self).parse(self.json(body))
+        question = await self.read(body, type(self).parse)
         snapshots = await occupancy.get_all()
         serving(snapshots)
         job = Job(uuid.uuid4().hex, self.kind, question, hub().group, caller.name, time.time())

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
-from .reading import read
+from .reading import as_dict, read
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +159,9 @@ def encode_event(event: Event) -> list[Any]:
     """An event as a short list that JSON and msgpack can carry."""
     if type(event) is Token:  # the hot one
         return ["token", event.token, event.text]
-    return [event.kind, asdict(event)]
+    if type(event) is Finished:
+        return [event.kind, {**as_dict(event), "timings": as_dict(event.timings)}]
+    return [event.kind, as_dict(event)]
 
 
 def decode_event(data: Any) -> Event:

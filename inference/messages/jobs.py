@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Literal
 
-from .reading import from_json, read
+from .reading import as_dict, from_json, read
 
 JobKind = Literal["generate", "tokenize", "detokenize", "apply_template"]
 MOST_SIBLINGS = 256  # as many as two hex digits tell apart
@@ -39,7 +39,7 @@ class Job:
         return sibling_ids(self.id, max(1, len(self.body.get("prompts", ()))) * self.body.get("n", 1))
 
     def to_json(self) -> str:
-        return json.dumps(asdict(self), separators=(",", ":"))
+        return json.dumps(as_dict(self), separators=(",", ":"))
 
     @classmethod
     def from_json(cls, raw: str | bytes) -> Job:

@@ -1,4 +1,4 @@
-"""JSON that another process wrote, checked field by field before it is believed."""
+"""Messages as JSON: their fields, and those that another process wrote, checked before they are believed."""
 
 from __future__ import annotations
 
@@ -13,6 +13,11 @@ def from_json(raw: str | bytes) -> Any:
         return json.loads(raw)
     except RecursionError:
         raise ValueError("nested too deeply") from None
+
+
+def as_dict(message: Any) -> dict[str, Any]:
+    """Its fields by name, as they are: `dataclasses.asdict` would copy each of a prompt's tokens."""
+    return {name: getattr(message, name) for name in message.__slots__}
 
 
 def read(cls: type[Any], values: Any) -> Any:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
+
+from .reading import as_dict
 
 Prompt = str | tuple[int | str, ...]  # text, token ids, or a mix of both
 RANDOM_SEED = 2**32 - 1  # llama.cpp's own mark for "choose one"
@@ -75,7 +77,8 @@ class GenerationRequest:
         ]
 
     def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
+        """As JSON can carry it. What its fields hold is not copied."""
+        return {**as_dict(self), "sampling": as_dict(self.sampling)}
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> GenerationRequest:

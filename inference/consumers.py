@@ -178,7 +178,7 @@ class Generate(Work):
         self.encoder = encoder
         async with self.running(asked.job, asked.record, asked.kept, is_resumed=asked.is_resumed) as progress:
             if asked.request.stream:
-                await stream.relay(progress, encoder, asked.ids, self.send, **self._comments(asked))
+                await stream.relay(progress, encoder, asked.ids, self.send, self._comments(asked))
                 return
             events = await self.rest(progress)
         await self.send_json(200, encoder.result(events))
@@ -195,7 +195,7 @@ class Generate(Work):
             dead_after=self.dead_after,
         ) as running:
             if asked.request.stream:
-                await siblings.relay(running, encoder, asked.ids, self.send, **self._comments(asked))
+                await siblings.relay(running, encoder, asked.ids, self.send, self._comments(asked))
                 return
             events = await running.rest()
         await self.send_json(200, encoder.result(events))
@@ -206,15 +206,14 @@ class Generate(Work):
             raise RequestError(400, "", "Last-Event-ID is beyond the end of its stream.")
         await self.send_nothing()
 
-    def _comments(self, asked: _Asked) -> dict[str, Any]:
-        """How a stream is relayed to who asked for it."""
+    def _comments(self, asked: _Asked) -> stream.Comments:
         interval = options().sse_ping_interval
-        return {
-            "arrived": self.arrived,
-            "ping_every": interval if interval > 0 else None,
-            "parked_every": self.parked_every,
-            "notices": asked.notices,
-        }
+        return stream.Comments(
+            arrived=self.arrived,
+            ping_every=interval if interval > 0 else None,
+            parked_every=self.parked_every,
+            is_on=asked.notices,
+        )
 
     def _notices_off(self) -> bool:
         return self.headers.get(b"x-berth-notices", b"").strip().lower() in (b"off", b"0", b"false")

@@ -14,7 +14,7 @@ from django.views import csrf, defaults
 from inference.wire import absent
 from inference.wire.errors import RequestError
 
-from .replies import error
+from .replies import error, is_for_a_person
 
 BARE = (405, 413, 429, 503)  # statuses that views answer with and no page; Django has its own for others
 WORDS = {  # for programs, in English as all that the API says
@@ -34,7 +34,7 @@ class ErrorPages(MiddlewareMixin):
     def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
         if response.status_code not in BARE or not isinstance(response, HttpResponse) or response.content:
             return response
-        if _is_for_a_person(request):
+        if is_for_a_person(request):
             whole = render(request, f"{response.status_code}.html", status=response.status_code)
         elif response.status_code == 405:
             words = f"{request.method} is not allowed here; use {response['Allow']}."
@@ -57,43 +57,39 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
             400,
             _("The form has more fields than this server takes. Nothing of it has been kept."),
         )
-    elif _is_for_a_person(request):
+    elif is_for_a_person(request):
         return defaults.bad_request(request, exception)
     else:
         return _told(request, RequestError(400, "", WORDS[400]))
-    if not _is_for_a_person(request):
+    if not is_for_a_person(request):
         return error(words, status)
     return render(request, f"{status}.html", {"words": words}, status=status)
 
 
 def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:
-    if _is_for_a_person(request):
+    if is_for_a_person(request):
         return defaults.permission_denied(request, exception)
     return _told(request, RequestError(403, "", WORDS[403]))
 
 
 def without_token(request: HttpRequest, reason: str = "") -> HttpResponse:
     """A form without its token."""
-    if _is_for_a_person(request):
+    if is_for_a_person(request):
         return csrf.csrf_failure(request, reason)
     return _told(request, RequestError(403, "", NO_FORM))
 
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
-    if _is_for_a_person(request):
+    if is_for_a_person(request):
         return defaults.page_not_found(request, exception)
     return _told(request, absent.not_found(request.path))
 
 
 def broken(request: HttpRequest) -> HttpResponse:
-    if _is_for_a_person(request):
+    if is_for_a_person(request):
         return defaults.server_error(request)
     return _told(request, RequestError(500, "", WORDS[500]))
 
 
 def _told(request: HttpRequest, refusal: RequestError) -> HttpResponse:
     return JsonResponse(absent.error_of(request.path, refusal), status=refusal.status)
-
-
-def _is_for_a_person(request: HttpRequest) -> bool:
-    return "text/html" in request.headers.get("Accept", "")

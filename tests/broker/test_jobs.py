@@ -6,7 +6,7 @@ from inference.broker import control, jobs
 from inference.broker.connect import async_client
 from inference.broker.control import Command, ControlReader
 from inference.broker.job_reader import JobReader
-from inference.broker.keys import JOBS
+from inference.broker.keys import JOBS, QUEUED
 from inference.broker.publisher import Publisher
 from inference.messages import Job
 
@@ -29,13 +29,16 @@ async def test_a_job_is_taken_by_one_worker_alone():
     assert await two.read() == [last]
 
 
-async def test_a_finished_job_leaves_the_stream():
-    reader, wanted = JobReader(new_id()), job()
+async def test_a_finished_job_leaves_the_stream_and_so_does_all_that_it_generates():
+    reader, wanted = JobReader(new_id()), Job(new_id(), "generate", {"prompts": ["a", "b"], "n": 2}, "")
     await jobs.submit(wanted)
     await taken(reader, wanted)
+    ids = wanted.generations()
+    assert jobs.waiting_sync(ids) == set(ids)
     before = await async_client().xlen(JOBS)
     await reader.ack([wanted.id, "unknown"])
     assert await async_client().xlen(JOBS) == before - 1
+    assert await async_client().hmget(QUEUED, ids) == [None] * 4
 
 
 async def test_a_job_that_cannot_be_read_is_dropped_and_the_next_is_taken():

@@ -170,7 +170,7 @@ async def test_an_entry_of_the_queue_that_is_no_job_is_dropped(rubbish: bytes) -
     for raw in (rubbish, *made):
         await async_client().xadd(JOBS, {"job": raw})
     await async_client().xadd(JOBS, {rubbish or b"x": "y"})
-    await async_client().hset(QUEUED, wanted.id, rubbish)  # type: ignore[arg-type]
+    await async_client().hset(QUEUED, wanted.id, rubbish)
     assert await jobs.submit_again(wanted) is not None
     assert jobs.waiting_sync([new_id(), wanted.id]) == {wanted.id}
     found: list[Job] = []

@@ -7,6 +7,9 @@ from dashboard import sign_in
 from dashboard.account import reset, sign_up
 
 handler400 = "dashboard.errors.bad_request"
+handler403 = "dashboard.errors.forbidden"
+handler404 = "dashboard.errors.not_found"
+handler500 = "dashboard.errors.broken"
 urlpatterns = [
     path("admin/login/", sign_in.of_admin),
     path("admin/password_change/", sign_in.of_admin_password),

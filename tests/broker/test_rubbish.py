@@ -14,13 +14,14 @@ from inference.broker import hub as hub_module
 from inference.broker.connect import async_client, sync_client
 from inference.broker.control import Command, ControlReader
 from inference.broker.hub import hub
-from inference.broker.jobs import JobReader
+from inference.broker.job_reader import JobReader
 from inference.broker.keys import (
     CONTROL,
     IN_FLIGHT,
     INCARNATIONS,
     JOBS,
     PERMITS,
+    QUEUED,
     RECORDS,
     SUSPECTS,
     WORKERS,
@@ -169,8 +170,9 @@ async def test_an_entry_of_the_queue_that_is_no_job_is_dropped(rubbish: bytes) -
     for raw in (rubbish, *made):
         await async_client().xadd(JOBS, {"job": raw})
     await async_client().xadd(JOBS, {rubbish or b"x": "y"})
+    await async_client().hset(QUEUED, wanted.id, rubbish)
     assert await jobs.submit_again(wanted) is not None
-    assert jobs.waiting_sync() == {wanted.id}
+    assert jobs.waiting_sync([new_id(), wanted.id]) == {wanted.id}
     found: list[Job] = []
     while not found:
         found = await reader.read()

@@ -147,7 +147,9 @@ def test_use_is_ones_own_in_the_browser_and_by_key(browser, ada, grace):
     key, _ = ApiKey.objects.create_key("laptop", ada)
     key_id, now = key.pk, timezone.now()
 
-    def use(user: User, days: int, tokens: int, key: ApiKey | None = None, api: str = conversation.API) -> None:
+    def use(
+        user: User, days: int, tokens: int, key: ApiKey | None = None, api: str = conversation.API
+    ) -> None:
         Generation.objects.create(
             user=user,
             api_key=key,

@@ -75,6 +75,7 @@ end
 local before = ARGV[#ARGV] == '1' and redis.call('GET', KEYS[2])
 if before then
   redis.call('XADD', KEYS[1], '*', 'c', '[[' .. before .. ',null,"gone",null,null]]')
+  redis.call('EXPIRE', KEYS[1], {LANES_LIVE_S})
 end
 redis.call('SET', KEYS[2], ARGV[#ARGV - 1], 'EX', {LANES_LIVE_S})
 if ARGV[2] ~= '' then

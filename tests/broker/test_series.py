@@ -117,6 +117,14 @@ async def test_the_lanes_of_a_worker_that_died_end_where_it_was_heard_of_last():
     assert told == [writing, [5.5, None, "gone", None, None], idle]
 
 
+async def test_the_end_of_lanes_that_are_gone_is_not_kept_for_ever():
+    worker = new_id()
+    await alone(worker)
+    await series.write(worker, QUIET, at=4.0)
+    await series.write(worker, QUIET, at=9.5, begins=True)
+    assert await async_client().ttl(lanes(worker)) > 0
+
+
 async def test_a_worker_that_never_lived_before_ends_nothing():
     worker = new_id()
     await alone(worker)

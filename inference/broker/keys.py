@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
-
-PREFIX = os.environ.get("BERTH_REDIS_PREFIX", "berth:")
+PREFIX = "berth:"
 
 JOBS = f"{PREFIX}jobs"  # stream; read by the consumer group of workers
 CONTROL = f"{PREFIX}control"  # stream; read by every worker

@@ -1,6 +1,6 @@
 """Looks after what nobody waits for: a lost answer is asked for again, and what can't be has failed.
 
-Whoever waits for an answer finds out by himself that it is lost (`lost.py`). For the others one web process
+Whoever waits for an answer finds out that it is lost (`lost.py`). For the others one web process
 at a time, whichever comes first, looks once a minute for generations without an end of which neither the
 queue nor a worker knows.
 """

@@ -52,7 +52,7 @@ def _own_names() -> list[str]:
     return sorted(names)
 
 
-ALLOWED_HOSTS = [h for h in os.environ.get("ALLOWED_HOSTS", "").split(",") if h] or _own_names()
+ALLOWED_HOSTS = environment.names("ALLOWED_HOSTS") or _own_names()
 CSRF_TRUSTED_ORIGINS = environment.origins("CSRF_TRUSTED_ORIGINS")
 # What links in mails and those of `manage.py password_reset_link` begin with.
 PUBLIC_URL = environment.url("PUBLIC_URL")

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
-
-PREFIX = os.environ.get("BERTH_REDIS_PREFIX", "berth:")
+PREFIX = "berth:"
 
 JOBS = f"{PREFIX}jobs"  # stream; read by the consumer group of workers
 QUEUED = f"{PREFIX}queued"  # hash: generation -> the entry of its job in the stream

@@ -130,7 +130,7 @@ FLAGS = (
     Flag("max_per_key", "--max-per-key", "LLAMA_ARG_MAX_PER_KEY", limit, "N",
          "generations at once of an API key that has no limit of its own (default: 1000; -1: no limit)"),
     Flag("max_per_user", "--max-per-user", "LLAMA_ARG_MAX_PER_USER", limit, "N",
-         "generations at once of a person who has no limit of his own, in the browser and by all his keys "
+         "generations at once of a person without a limit of their own, in the browser and by all their keys "
          "(default: 1000; -1: no limit)"),
     Flag("max_per_address", "--max-per-address", "LLAMA_ARG_MAX_PER_ADDRESS", limit, "N",
          "generations at once of one address, where no key is needed (default: 1000; -1: no limit)"),

@@ -59,7 +59,7 @@ class Options:
     max_log: int = 2**20  # tokens of an event log, which bounds an answer that a context shift lets go on
     max_queue: int = 10_000  # generations that may wait for a slot; -1: no limit, as for the next three
     max_per_key: int = 1000  # generations at once of an API key
-    max_per_user: int = 1000  # of a person, those of his keys included
+    max_per_user: int = 1000  # of a person, those of their keys included
     max_per_address: int = 1000  # of one address, without a key
     log_lifetime: int = 86_400  # seconds, from a log's first event and again from its last
     tls_proxy: bool = False

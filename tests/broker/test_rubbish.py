@@ -37,7 +37,7 @@ from inference.broker.lease import Lease
 from inference.broker.publisher import Publisher
 from inference.broker.records import RecordReader
 from inference.broker.series import SPANS, Sample
-from inference.messages import Answer, Job, Token
+from inference.messages import Answer, Job, Token, encode_event
 
 from .play import END, job, new_id, numbered, picture, soon, told
 
@@ -110,6 +110,15 @@ async def test_where_there_is_no_log_but_something_else_it_is_the_same() -> None
     assert log.ends_sync([id, new_id()]) == [log.UNREADABLE, None]
     async with hub().follow(id) as follower:
         assert await follower.next(soon()) == (1, log.UNREADABLE)
+
+
+async def test_an_entry_without_a_number_is_no_event() -> None:
+    id = new_id()
+    await async_client().xadd(event_log(id), {"e": log.encode(list(map(encode_event, told("x"))))}, id="0-1")
+    assert await log.history(id) == []
+    assert await log.read(id) == []
+    await Publisher("w1").publish(numbered(id, told("a")))
+    assert [event for _, event, _ in await log.history(id)] == told("a")
 
 
 async def test_an_answer_to_a_command_that_cannot_be_read_is_none(rubbish: bytes) -> None:

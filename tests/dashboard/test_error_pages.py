@@ -107,3 +107,14 @@ def test_the_worker_of_the_offline_page_names_what_it_keeps_and_the_page_is_the_
     assert "ada" not in page
     client.logout()
     assert client.get("/offline/").text == page
+
+
+def test_the_worker_of_the_offline_page_is_another_for_each_language_and_no_other_for_whoever_asked_first(
+    client,
+):
+    def worker(language: str) -> str:
+        return str(client.get("/sw.js", headers={"accept-language": language}).text)
+
+    english, german = worker("en"), worker("de")
+    assert english != german
+    assert (worker("en"), worker("de")) == (english, german)

@@ -44,6 +44,13 @@ def test_a_browser_keeps_no_chat_for_who_uses_it_next(as_ada, chat):
         assert "no-store" in as_ada.get(path)["Cache-Control"]
 
 
+def test_the_scripts_words_are_sent_again_only_in_another_language(client):
+    german = client.get("/words.js", headers={"accept-language": "de"})
+    for language, status in (("de", 304), ("en", 200)):
+        headers = {"accept-language": language, "if-none-match": german["ETag"]}
+        assert client.get("/words.js", headers=headers).status_code == status
+
+
 def test_the_sign_in_page_says_when_the_password_is_wrong(client, ada):
     reply = client.post("/accounts/login/", {"username": "ada", "password": "wrong"})
     assert b"match an account" in reply.content

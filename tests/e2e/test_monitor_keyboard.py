@@ -1,5 +1,5 @@
 """The monitor with the keyboard alone: everything is reached in the order in which it is read, and whoever
-opened something is back where he was when it closes."""
+opened something is back where they were when it closes."""
 
 from __future__ import annotations
 

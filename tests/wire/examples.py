@@ -23,9 +23,9 @@ from inference.wire.openai import CHAT, COMPLETIONS
 DEFAULTS = Defaults()
 APIS: list[Api] = [CHAT, COMPLETIONS, COMPLETION]
 SOURCES: dict[str, dict[str, Any]] = {
-    "chat": {"messages": [{"role": "user", "content": "Hello"}]},
-    "completions": {"prompt": "Hello"},
-    "completion": {"prompt": "Hello"},
+    CHAT.name: {"messages": [{"role": "user", "content": "Hello"}]},
+    COMPLETIONS.name: {"prompt": "Hello"},
+    COMPLETION.name: {"prompt": "Hello"},
 }
 TIMINGS = Timings(prompt_n=5, prompt_ms=20.0, predicted_n=4, predicted_ms=80.0)
 MODEL = 'smol "\0" lm'  # a name that would break careless quoting

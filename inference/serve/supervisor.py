@@ -86,6 +86,8 @@ class Supervisor:
             starting.cancel()
             await self._stop()
             await asyncio.wait([starting, preparing], timeout=1)
+            if preparing.done():
+                preparing.exception()  # asked for, since one reason why it cannot start is enough
             if self._password:
                 print(f"The admin's name is {database.ADMIN}, the password {self._password}", flush=True)
         return 0

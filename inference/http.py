@@ -161,11 +161,14 @@ class StreamConsumer(AsyncConsumer, ABC):  # type: ignore[misc]
         return await loop.run_in_executor(_reader, lambda: parse(self.json(body)))
 
     def json(self, body: bytes) -> Any:
-        """The body as JSON, whatever its content type says; raises RequestError (400, 413)."""
+        """The body as JSON, whatever its content type says; raises RequestError (400, 413, 415)."""
+        encoding = self.headers.get(b"content-encoding", b"").strip().lower()
+        if encoding not in (b"", b"identity"):
+            raise RequestError(415, "", "The request body is compressed. Send it without a Content-Encoding.")
         if has_too_many_values(body):
             raise RequestError(413, "", f"The request body lists more than {MOST_VALUES} values.")
         try:
-            return json.loads(body.decode(), parse_constant=_no_number)
+            return json.loads(body.decode("utf-8-sig"), parse_constant=_no_number)
         except UnicodeDecodeError:
             raise RequestError(400, "", "The request body is not UTF-8.") from None
         except RecursionError:

@@ -131,7 +131,7 @@ def keys(text: str) -> tuple[str, ...]:
 
 def key_file(text: str) -> tuple[str, ...]:
     try:
-        lines = Path(path(text)).read_text().splitlines()
+        lines = Path(path(text)).read_text("utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not text"
         raise argparse.ArgumentTypeError(f"cannot read '{text}': {reason}") from None

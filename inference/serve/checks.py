@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import os
@@ -23,14 +24,23 @@ def data_dir(path: Path) -> None:
         if not os.access(path, os.W_OK | os.X_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     except OSError as error:
-        raise CannotStart(
-            f"cannot use the data directory {path}: {error.strerror}; choose another with --data-dir"
-        ) from None
+        raise cannot_use(path, error) from None
+
+
+def cannot_use(path: Path, error: OSError) -> CannotStart:
+    """Why a data directory cannot be used, and what to do."""
+    return CannotStart(
+        f"cannot use the data directory {path}: {error.strerror}; choose another with --data-dir"
+    )
 
 
 def lock(path: Path) -> int:
-    """Take the data directory for this process as long as the descriptor that is returned stays open."""
-    descriptor = os.open(path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    """Take the data directory for this process as long as the descriptor that is returned stays open. Raises
+    CannotStart."""
+    try:
+        descriptor = os.open(path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise cannot_use(path, error) from None
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
@@ -40,8 +50,9 @@ def lock(path: Path) -> int:
             f"the data directory {path} is used by another server (process {holder}); stop that one, or "
             "choose another with --data-dir"
         ) from None
-    os.truncate(descriptor, 0)
-    os.write(descriptor, str(os.getpid()).encode())
+    with contextlib.suppress(OSError):  # who holds it is only told; a full disk is noticed by who needs it
+        os.truncate(descriptor, 0)
+        os.write(descriptor, str(os.getpid()).encode())
     return descriptor
 
 

@@ -65,13 +65,14 @@ class Replica:
             on_trial=on_trial,
         )
         template = ChatTemplate(model.chat_template, bos=model.bos, eos=model.eos)
+        path = os.fsencode(options.model).decode(errors="replace")  # bytes that are no text can be in it
         about = {
             "worker": worker_id,
             "started_at": time.time(),
             "state": "ready",
             "model": {
-                "alias": options.alias or os.path.basename(options.model),
-                "path": options.model,
+                "alias": options.alias or os.path.basename(path),
+                "path": path,
                 "desc": model.desc,
                 "size": model.size,
                 "n_params": model.n_params,

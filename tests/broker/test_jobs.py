@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 import asyncio
+import time
+
+import pytest
 
 from inference.broker import control, jobs
 from inference.broker.connect import async_client
@@ -53,6 +56,16 @@ async def test_every_worker_hears_a_cancel_even_one_that_starts_later():
     await control.cancel(id)
     for reader in (ControlReader(), ControlReader()):
         assert Command("cancel", id) in await reader.read()
+
+
+@pytest.mark.parametrize("fast_s", [3600, -3600])
+async def test_a_worker_whose_clock_is_wrong_hears_all_the_same(fast_s, monkeypatch):
+    wrong = time.time() + fast_s
+    monkeypatch.setattr(time, "time", lambda: wrong)
+    id = new_id()
+    await control.cancel(id)
+    assert Command("cancel", id) in await ControlReader().read()
+    assert id in await control.cancelled()
 
 
 async def test_a_command_is_heard_once():

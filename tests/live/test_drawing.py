@@ -128,6 +128,10 @@ def test_formulas_stand_as_they_were_written_until_they_can_be_drawn(page: Page,
     until(lambda: bool(held))
     held.pop().abort()
     expect(sources).to_have_text(["$a<b$", "y_1", "end"])
+    page.unroute("**/vendor/temml-*")
+    page.evaluate("dispatchEvent(new Event('online'))")  # so it is tried again
+    expect(formulas).to_have_count(2)
+    expect(sources).to_have_text(["end"])
 
 
 def test_a_link_may_be_defined_behind_its_words(page: Page, stack: Stack) -> None:

@@ -1,5 +1,5 @@
-"""What monitors are sent: the picture of this moment, and the past that each has asked for. However many a process
-has, it hears, reads and encodes once."""
+"""What monitors are sent: the picture of this moment, and the past that each has asked for. However many
+monitors a process has, it hears, reads and encodes once."""
 
 from __future__ import annotations
 

@@ -145,10 +145,10 @@ def test_a_link_may_be_defined_behind_its_words(page: Page, stack: Stack) -> Non
 
 def test_lists_in_lists_keep_their_numbers(page: Page, stack: Stack) -> None:
     draw(page, "3. three\n   - a\n     1. deep\n  - b\n\n   more\n4. four\n\n```\ncode\n```\n\n5. five")
-    expect(shown(page).locator(":scope > ol").first).to_have_attribute("start", "3")
-    expect(shown(page).locator(":scope > ol > li")).to_have_count(3)
+    expect(shown(page).locator(":scope > * > ol").first).to_have_attribute("start", "3")
+    expect(shown(page).locator(":scope > * > ol > li")).to_have_count(3)
     expect(shown(page).locator("ol > li > ul > li")).to_have_text([re.compile("a.*deep"), "b"])
-    expect(shown(page).locator(":scope > ol").last).to_have_attribute("start", "5")
+    expect(shown(page).locator(":scope > * > ol").last).to_have_attribute("start", "5")
 
 
 TOUCHED = """const touched = new Set();
@@ -161,7 +161,7 @@ TOUCHED = """const touched = new Set();
   for (let end = 0; end < text.length; end += 997) {
     view.show(text.slice(0, end));
     await null;
-    const blocks = [...box.children].slice(0, -2); // the last may go on, or be none yet
+    const blocks = [...box.querySelectorAll(":scope > * > *")].slice(0, -2); // the last may go on, or be none yet
     for (const block of blocks) for (const e of [block, ...block.querySelectorAll("*")]) done.add(e);
   }
   return [...touched];"""

@@ -129,8 +129,8 @@ def test_formulas_stand_as_they_were_written_until_they_can_be_drawn(page: Page,
     held.pop().abort()
     expect(sources).to_have_text(["$a<b$", "y_1", "end"])
     page.unroute("**/vendor/temml-*")
-    page.evaluate("dispatchEvent(new Event('online'))")  # so it is tried again
-    expect(formulas).to_have_count(2)
+    # The network is back, so that it is tried again, as soon as it is known that it failed.
+    until(lambda: page.evaluate("dispatchEvent(new Event('online'))") and formulas.count() == 2)
     expect(sources).to_have_text(["end"])
 
 

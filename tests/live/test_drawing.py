@@ -161,7 +161,8 @@ TOUCHED = """const touched = new Set();
   for (let end = 0; end < text.length; end += 997) {
     view.show(text.slice(0, end));
     await null;
-    const blocks = [...box.querySelectorAll(":scope > * > *")].slice(0, -2); // the last may go on, or be none yet
+    const blocks = [...box.querySelectorAll(":scope > * > *")];
+    blocks.length -= Math.min(blocks.length, 2); // the last may go on, or be none yet
     for (const block of blocks) for (const e of [block, ...block.querySelectorAll("*")]) done.add(e);
   }
   return [...touched];"""

@@ -251,6 +251,10 @@ def test_all_of_a_long_chat_is_drawn_and_its_end_is_in_view(page: Page, stack: S
     expect(page.locator("em", has_text="very")).to_be_visible()
 
 
+RENDERED = """[...document.querySelectorAll(".message--assistant .text > *")].map((section) =>
+  section.firstElementChild.checkVisibility({ contentVisibilityAuto: true }))"""
+
+
 def test_an_answer_of_60000_characters_in_three_seconds_is_drawn_whole(page: Page, stack: Stack) -> None:
     text = SHAPES["mixed"]
     with writer.answer(stack, text, 3.0) as path:
@@ -258,6 +262,10 @@ def test_an_answer_of_60000_characters_in_three_seconds_is_drawn_whole(page: Pag
         expect(page.locator(".message--assistant")).to_have_attribute("data-state", "finished")
         expected = draw_elsewhere(page, text)
         expect(page.locator(".message--assistant .text")).to_have_text(expected)
+        # Of all that only what is in view, or near, is laid out and painted.
+        until(lambda: page.evaluate(RENDERED)[0] is False)
+        assert page.evaluate(RENDERED)[-1] is True
+        assert page.evaluate(RENDERED).count(True) <= 5
 
 
 def draw_elsewhere(page: Page, text: str) -> str:

@@ -77,7 +77,7 @@ def test_only_ones_own_chats_are_listed_newest_first(as_ada, ada, grace):
 
 def test_anothers_chat_is_not_found(as_ada, grace):
     chat = Chat.objects.create(user=grace, title="Hers")
-    reply = as_ada.get(f"/chats/{chat.pk}/")
+    reply = as_ada.get(f"/chats/{chat.pk}/", headers={"Accept": "text/html"})
     assert reply.status_code == 404
     assert b"Nothing here" in reply.content
     assert b"Hers" not in reply.content
@@ -128,7 +128,7 @@ def test_pages_hold_no_inline_script_or_style(client, staff, path):
 
 
 def test_the_monitor_is_for_staff_alone(as_ada):
-    reply = as_ada.get("/monitor/")
+    reply = as_ada.get("/monitor/", headers={"Accept": "text/html"})
     assert reply.status_code == 403
     assert b"This page is for staff" in reply.content
 

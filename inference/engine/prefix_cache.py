@@ -2,7 +2,7 @@
 
 As in vLLM's prefix caching a prompt is cut into blocks, and a block's key is a digest of all tokens up to its
 end. The KV cache itself keeps nothing between requests: to the scheduler the pool is empty when nobody is
-there. A block comes back in a hundredth of the time in which it is computed.
+there. A block comes back in about a hundredth of the time in which it is computed.
 """
 
 from __future__ import annotations
@@ -17,11 +17,10 @@ from itertools import takewhile
 
 from .counters import Counters
 from .llama import Context, SavedState
-from .parking import PIECE
 from .places import Places
 from .sequence import Sequence, Work
 
-BLOCK = PIECE
+BLOCK = 64  # tokens
 NOBODY_DECODES_S = 0.2  # a step may take so long then
 
 
@@ -92,7 +91,8 @@ class PrefixCache:
         # The last token's logits are needed, so that it is computed in any case.
         wanted = (self._blocks.get(key) for key in seq.keys[: (seq.n_prompt - 1) // BLOCK])
         found = list(takewhile(lambda block: block and (block.is_lone or not is_alone), wanted))
-        del found[len(found) - len(found) % self._chunk :]
+        if is_alone:
+            del found[len(found) - len(found) % self._chunk :]
         seq.known = [block.state for block in reversed(found) if block]
         seq.saved, seq.lone = 0, 0
         self._touch(seq.keys[: len(found)])

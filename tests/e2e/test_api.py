@@ -73,7 +73,8 @@ def test_of_the_next_turn_only_what_is_new_is_computed(stack: Stack) -> None:
         said = [*said, answer["choices"][0]["message"], {"role": "user", "content": "And then?"}]
         usages.append((answer["usage"], answer["timings"]))
     cached = [usage["prompt_tokens_details"]["cached_tokens"] for usage, _ in usages]
-    assert cached == [0, 128, 0]
+    assert (cached[0], cached[2]) == (0, 0)
+    assert 128 <= cached[1] <= usages[0][0]["prompt_tokens"]
     for usage, timings in usages:
         assert timings["cache_n"] + timings["prompt_n"] == usage["prompt_tokens"] > 200
 

@@ -61,7 +61,7 @@ def test_the_admin_is_not_for_others(path, client, ada):
     url = reverse(f"admin:{path}")
     assert client.get(url).status_code == 302
     client.force_login(ada)
-    reply = client.get(url, follow=True)
+    reply = client.get(url, follow=True, headers={"Accept": "text/html"})
     assert reply.status_code == 403
     assert "for staff" in reply.text
 

@@ -65,5 +65,5 @@ export function rename(pk, shown, after) {
   shown.hidden = true;
   shown.after(field);
   field.focus();
-  field.select();
+  field.setSelectionRange(0, before.length, "backward"); // so that its beginning is seen
 }

@@ -1,6 +1,10 @@
 /** The page's language: what base.html loaded from the catalog of translations, or English where it could not be. */
 
 const { django = {} } = globalThis;
+const { lang } = document.documentElement;
+
+/** For numbers and times: the browser's own kind of the page's language, so that en-GB stays what it is. */
+export const locale = navigator.languages.find((one) => one.split("-")[0] === lang) ?? (lang || "en");
 
 /** `text` in the page's language. */
 export const gettext = django.gettext ?? ((text) => text);

@@ -88,5 +88,6 @@ class MessageAdmin(ReadOnly, LargeTable):
     def created(self, message: Message) -> SafeString | str:
         return moment(message.created_at)
 
+    @admin.display(description=_("user"))
     def user(self, message: Message) -> str:
         return message.chat.user.get_username()

@@ -22,7 +22,6 @@ from .test_chat import (
     ask,
     state_line,
     stop,
-    wait_for_more_words,
     wait_for_words,
 )
 
@@ -40,24 +39,22 @@ for name, age in sorted(people, key=lambda person: person[0]):
 |---|---|
 | `sorted(people)` | a *new* list |
 | `people.sort()` | nothing: it sorts in place |"""
-LISTS = (
-    "Whatever you put into it, in the order in which you put it there: numbers, names, other lists. "
-    "It grows when you append something, and you get at each thing by its place, counted from zero. "
-) * 5
+LISTS = "Whatever you put into it, in the order in which you put it there: numbers, names, other lists."
 BREAD = "Most likely the starter is not ready yet. Feed it twice a day until it doubles in four hours."
 CHATS = {
     "Thank-you note to the band": ["A short note, please.", "Dear all, you made the evening. Thank you!"],
     "Sourdough that rises": ["Why is my bread so flat?", BREAD],
     "Train times": ["Is the night train daily?", "Not on Saturdays. On all other days it leaves at 21:40."],
-    "All the whole numbers": ["Say this again and again.", FOX * 28],
+    "All the whole numbers": ["Say this again and again.", FOX * 17],
     "Sorting a list of people": [
         *["What can a list hold?", LISTS],
         *["How do I sort a list of people by name, in Python?", CODE],
     ],
 }
-# So much that two of them fit the pool, with a third chat that is smaller.
-MUCH = FOX * 34 + ENDLESS
-OTHERS = ["noah", "mia"]
+MUCH = FOX * 18 + ENDLESS
+OTHERS = ["noah", "mia", "finn"]
+# On the monitor: chats have been parked so often that the timeline tells of it.
+TURNS = """() => document.querySelectorAll(".lane [data-state=parked]").length >= 4"""
 LONG_CHAT, CODE_CHAT, WAITING_CHAT = "All the whole numbers", "Sorting a list of people", "Train times"
 MAKE_CHATS = """
 from datetime import timedelta
@@ -103,18 +100,13 @@ def open_chat(page: Page, title: str) -> Page:
     return page
 
 
-def be_busy(pages: list[Page]) -> None:
-    """Some minutes for the timeline: three chats of which two fit, and who stops makes room for another."""
+def be_busy(pages: list[Page], monitor: Page) -> None:
+    """Some minutes for the timeline: chats of which one more is there than slots, so that they take turns."""
     for page in pages:
         page.goto("/")
-        ask(page, MUCH)
+        ask(page, ENDLESS)
         expect(page).to_have_url(re.compile("/chats/"))
-    for turn in range(2 * len(pages)):
-        page = pages[turn % len(pages)]
-        wait_for_more_words(page)
-        stop(page)
-        ask(page, "And then?")
-        expect(page.locator(".message--user")).to_have_count(2 + turn // len(pages))
+    monitor.wait_for_function(TURNS, timeout=300_000)
     for page in pages:
         stop(page)
 
@@ -125,13 +117,14 @@ def take(stack: Stack, browser: Browser, folder: Path, looks: list[Look]) -> Non
         signed_in(browser, stack, "grace") as chat,
         signed_in(browser, stack, "noah") as noah,
         signed_in(browser, stack, "mia") as mia,
+        signed_in(browser, stack, "finn") as finn,
         signed_in(browser, stack, "ada") as monitor,
         chat.context.new_page() as long,
         chat.context.new_page() as waiting,
         monitor.context.new_page() as admin,
     ):
         monitor.goto("/monitor/")
-        be_busy([noah, mia, long])
+        be_busy([noah, mia, finn, admin], monitor)
         # The pages are open before anything is written, so that little time passes while one chat is parked.
         for page, title in ((chat, CODE_CHAT), (long, LONG_CHAT), (waiting, WAITING_CHAT)):
             open_chat(page, title)
@@ -181,7 +174,7 @@ def main() -> None:
     folder.mkdir(parents=True, exist_ok=True)
     expect.set_options(timeout=120_000)
     with tempfile.TemporaryDirectory() as data, sync_playwright() as playwright:
-        stack = Stack(Path(data), **{"ctx-size": 1792, "parallel": 3, "temp": 0, "rotate-after": 600})
+        stack = Stack(Path(data), **{"ctx-size": 1024, "parallel": 3, "temp": 0, "rotate-after": 25})
         stack.flags.append("--context-shift")
         stack.start()
         browser = launch_chromium(playwright)

@@ -9,6 +9,8 @@ from tests.broker.play import picture
 from tests.e2e.stack import PASSWORD, Stack
 from tests.e2e.test_monitor_pictures import Feed, slot
 
+WORD = "async (text) => (await import('/static/dashboard/words.js')).gettext(text)"
+
 pytestmark = [pytest.mark.browser, pytest.mark.model]
 
 
@@ -26,6 +28,8 @@ def test_a_german_browser_gets_german_pages_until_another_language_is_chosen(bro
         feed.show(picture(slots=[slot(0, "decode", "ada", tokens_per_second=12.34)]))
         expect(page.get_by_role("heading", name="Warteschlange")).to_be_visible()
         expect(page.get_by_role("table", name="Slots")).to_contain_text("12,3")
+        page.goto("/admin/inference/generation/")  # whose own scripts are among ours
+        assert page.evaluate(WORD, "writing") == "schreibt"
         page.goto("/account/")
         page.get_by_role("combobox", name="Sprache").select_option("English")
         page.get_by_role("button", name="Diese Sprache verwenden").click()

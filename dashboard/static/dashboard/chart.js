@@ -29,7 +29,7 @@ export class Chart {
     this.value = el("span", { className: "chart-value" });
     this.top = el("span", { className: "chart-top" });
     this.summary = el("p", { className: "chart-summary" });
-    this.plot = svg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", role: "img", tabindex: "0", class: "chart-plot", "aria-label": `${title}: nothing yet` });
+    this.plot = svg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", role: "img", tabindex: "0", class: "chart-plot", "aria-label": `${title}: ${gettext("nothing yet")}` });
     this.area = svg("path", { class: bars ? "chart-bars" : "chart-area" });
     this.line = svg("path", { class: "chart-line" });
     this.cursor = svg("path", { class: "chart-cursor" });

@@ -81,9 +81,8 @@ def test_from_sign_up_to_the_end_of_the_account(opened: BrowserContext, browser:
     fill(page, "Create a key", What_it_is_for="laptop")
     expect(page.get_by_role("heading", name="The key “laptop”")).to_be_visible()
     key = page.locator(".key").inner_text()
-    copier = page.get_by_role("button", name="Copy")
-    copier.click()
-    expect(copier).to_have_text("Copied")
+    page.get_by_role("button", name="Copy").click()
+    expect(page.locator("#announced")).to_have_text("Copied")
     assert status_with(stack, key) == 200
     page.get_by_role("link", name="Back to your account").click()
     expect(page.get_by_text(key)).to_have_count(0)

@@ -45,13 +45,13 @@ CHATS = {
     "Thank-you note to the band": ["A short note, please.", "Dear all, you made the evening. Thank you!"],
     "Sourdough that rises": ["Why is my bread so flat?", BREAD],
     "Train times": ["Is the night train daily?", "Not on Saturdays. On all other days it leaves at 21:40."],
-    "All the whole numbers": ["Say this again and again.", FOX * 17],
+    "All the whole numbers": ["Say this again and again.", FOX * 22],
     "Sorting a list of people": [
         *["What can a list hold?", LISTS],
         *["How do I sort a list of people by name, in Python?", CODE],
     ],
 }
-MUCH = FOX * 18 + ENDLESS
+MUCH = FOX * 24 + ENDLESS
 OTHERS = ["noah", "mia", "finn"]
 # On the monitor: chats have been parked so often that the timeline tells of it.
 TURNS = """() => document.querySelectorAll(".lane [data-state=parked]").length >= 4"""
@@ -137,6 +137,7 @@ def take(stack: Stack, browser: Browser, folder: Path, looks: list[Look]) -> Non
         ask(chat, "And by age, the oldest first?")
         expect(state_line(chat)).to_have_text(PAUSED)
         ask(waiting, "And is there a restaurant car?")
+        expect(chat.locator("#chat-list")).to_contain_text("waiting")
         parked = monitor.get_by_role("table", name="Parked, in order of return")
         expect(parked.get_by_role("row").filter(has_text="grace")).to_contain_text(
             re.compile(r"([2-9]|\d\d) s")
@@ -174,7 +175,7 @@ def main() -> None:
     folder.mkdir(parents=True, exist_ok=True)
     expect.set_options(timeout=120_000)
     with tempfile.TemporaryDirectory() as data, sync_playwright() as playwright:
-        stack = Stack(Path(data), **{"ctx-size": 1024, "parallel": 3, "temp": 0, "rotate-after": 25})
+        stack = Stack(Path(data), **{"ctx-size": 1280, "parallel": 3, "temp": 0, "rotate-after": 25})
         stack.flags.append("--context-shift")
         stack.start()
         browser = launch_chromium(playwright)

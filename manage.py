@@ -8,6 +8,7 @@ import signal
 import sys
 
 from inference.options import HelpWanted, OptionError, Options, parse
+from inference.serve.surroundings import open_standard_streams
 
 OWN = {
     "serve": "Start everything on this machine: Redis if none is given, one worker and the web server.",
@@ -50,6 +51,7 @@ def take_data_dir(flags: list[str]) -> list[str]:
 
 
 def main(argv: list[str]) -> None:
+    open_standard_streams()
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "project.settings")
     if argv[1:2] == ["help"] and len(argv) == 3 and argv[2] in OWN:
         argv = [argv[0], argv[2], "--help"]

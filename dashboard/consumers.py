@@ -6,7 +6,8 @@ import asyncio
 import contextlib
 import json
 from abc import ABC, abstractmethod
-from contextlib import aclosing
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, aclosing
 from typing import Any, Literal
 from urllib.parse import parse_qs
 
@@ -25,7 +26,6 @@ from .feed import AT_LEAST_S as APART_S
 from .feed import Feed
 from .language import speaking
 
-GROUP = "occupancy"
 SIGNED_OUT = 4401  # its session has ended; the browser comes again, perhaps with another
 NOT_ALLOWED = 4403  # trying again would not help
 NO_REDIS = 1011
@@ -75,13 +75,12 @@ class GenerationEvents(StreamConsumer):
 class _Told(AsyncJsonWebsocketConsumer, ABC):  # type: ignore[misc]
     """An open page that is told of something, as long as its session may see it.
 
-    A message to `group` only says that there is news; what is sent is read at that moment, however many came.
+    What it hears only says that there is news; what is sent is read at that moment, however often it heard.
     What is no JSON comes from no page of ours, and ends it. What tells it ends with it, also where a group
     message cannot be read.
     """
 
     kind: Literal["user", "staff"]  # who may see it
-    group: str
     telling: asyncio.Task[None] | None = None
 
     async def __call__(self, *arguments: Any) -> None:
@@ -94,6 +93,10 @@ class _Told(AsyncJsonWebsocketConsumer, ABC):  # type: ignore[misc]
     @abstractmethod
     def begin(self) -> None:
         """The page may see it."""
+
+    @abstractmethod
+    def hearing(self) -> AbstractAsyncContextManager[None]:
+        """`heard` is set at each news. Entering raises RedisError or OSError."""
 
     @abstractmethod
     async def tell(self) -> None:
@@ -115,12 +118,11 @@ class _Told(AsyncJsonWebsocketConsumer, ABC):  # type: ignore[misc]
             return
         self.begin()
         self.heard = asyncio.Event()
-        await self.channel_layer.group_add(self.group, self.channel_name)
         self.telling = asyncio.create_task(self._tell_while_it_may())
 
     async def _tell_while_it_may(self) -> None:
         try:
-            async with as_long_as(of_session(self.scope, self.kind)):
+            async with as_long_as(of_session(self.scope, self.kind)), self.hearing():
                 while True:
                     self.heard.clear()
                     await self.tell()
@@ -138,7 +140,6 @@ class _Told(AsyncJsonWebsocketConsumer, ABC):  # type: ignore[misc]
     async def disconnect(self, code: int) -> None:
         if self.telling is not None:
             self.telling.cancel()
-            await self.channel_layer.group_discard(self.group, self.channel_name)
 
 
 class ChatFeed(_Told):
@@ -153,7 +154,16 @@ class ChatFeed(_Told):
         user = self.scope["user"]
         since = parse_qs(self.scope["query_string"]).get(b"since", [b""])[0]
         self.feed = Feed(user.pk, since.decode("ascii", "replace"))
-        self.group = people.group(user.pk)
+
+    @contextlib.asynccontextmanager
+    async def hearing(self) -> AsyncIterator[None]:
+        group = people.group(self.scope["user"].pk)
+        await self.channel_layer.group_add(group, self.channel_name)
+        try:
+            yield
+        finally:
+            with contextlib.suppress(*AWAY):
+                await self.channel_layer.group_discard(group, self.channel_name)
 
     async def chats_changed(self, message: dict[str, Any]) -> None:
         self.feed.tell()
@@ -170,18 +180,17 @@ class Monitor(_Told):
     """The live picture for staff: `live.picture()`, and once a page has sent {"span": …}, `live.Past`."""
 
     kind = "staff"
-    group = GROUP
 
     def begin(self) -> None:
         self.past = live.Past()
+
+    def hearing(self) -> AbstractAsyncContextManager[None]:
+        return live.hearing(self.heard)
 
     async def receive_json(self, content: Any, **_: Any) -> None:
         if self.telling is not None and isinstance(content, dict):
             self.past.choose(content.get("span"))
             self.heard.set()
-
-    async def occupancy_update(self, message: dict[str, Any]) -> None:
-        self.heard.set()
 
     async def tell(self) -> None:
         await self.send(text_data=await live.picture())

@@ -20,6 +20,8 @@ from inference.models import Chat, Generation, Message
 from .forms import ChatSettingsForm
 from .replies import Request
 
+LONGEST_NAME = 200  # bytes; most file systems take 255, with what a browser adds
+
 
 @login_required
 @require_safe
@@ -93,7 +95,8 @@ def _time(at: datetime | None) -> str | None:
 
 def _name(chat: Chat) -> str:
     """A title as a file's name, on any system."""
-    return re.sub(r'[\\/:*?"<>|\x00-\x1f\x7f]+', " ", str(chat)).strip(" .")[:100] or f"chat {chat.pk}"
+    name = re.sub(r'[\\/:*?"<>|\x00-\x1f\x7f]+', " ", str(chat))[:100].encode()[:LONGEST_NAME]
+    return name.decode(errors="ignore").strip(" .") or f"chat {chat.pk}"
 
 
 def _file(text: str, kind: str, name: str) -> HttpResponse:

@@ -1,6 +1,6 @@
 """Looks after what nobody waits for: a lost answer is asked for again, and what can't be has failed.
 
-Whoever waits for an answer finds out by himself that it is lost (`lost.py`). For the others one web process
+Whoever waits for an answer finds out that it is lost (`lost.py`). For the others one web process
 at a time, whichever comes first, looks once a minute for generations without an end of which neither the
 queue nor a worker knows.
 """
@@ -73,8 +73,9 @@ def missing() -> Missing:
     if workers is None or not workers.alive:
         return {}
     # A job leaves the queue once the log has its end, so that the log is asked last.
-    known = workers.generations | jobs.waiting_sync()
-    lost = [pk for pk in pks if pk.hex not in known][:MOST]
+    lost = [pk for pk in pks if pk.hex not in workers.generations]
+    waiting = jobs.waiting_sync([pk.hex for pk in lost])
+    lost = [pk for pk in lost if pk.hex not in waiting][:MOST]
     ends = dict(zip(lost, log.ends_sync([pk.hex for pk in lost]), strict=True))
     rows = Generation.objects.filter(pk__in=lost).select_related("message__chat", "user")
     return {generation: ends[generation.pk] for generation in rows}

@@ -15,6 +15,11 @@ class Request(HttpRequest):
     user: User
 
 
+def is_for_a_person(request: HttpRequest) -> bool:
+    """Whether a page is asked for. Programs don't, and nor do the scripts of our pages."""
+    return "text/html" in request.headers.get("Accept", "")
+
+
 def error(message: str, status: int) -> JsonResponse:
     reply = JsonResponse({"error": message}, status=status)
     if status in RETRY_AFTER:

@@ -111,6 +111,7 @@ def _ask(generation: Generation) -> None:
     owner = chat.user.get_username()
     record = {"api": API, "model": generation.model, "user_id": chat.user.pk, "priority": LOWEST}
     sync_client().set(keys.title(id), chat.pk, ex=LASTS_S)
+    # Of no account: all titles are asked for with the same examples, which are computed once.
     jobs.submit_sync(Job(id, "generate", request.to_dict(), "", owner, time.time()), record)
 
 

@@ -10,6 +10,8 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.template.loader import render_to_string
 from django.utils.translation import gettext_lazy as _
 
+from .replies import is_for_a_person
+
 logger = logging.getLogger(__name__)
 
 RETRY_AFTER = {"Retry-After": "5"}  # seconds
@@ -29,6 +31,6 @@ class DatabaseAway:
         if not isinstance(exception, OperationalError | InterfaceError):
             return None
         logger.warning("The database failed %s: %s", request.path, exception)
-        if "json" in request.headers.get("Accept", ""):
-            return JsonResponse({"error": str(MESSAGE)}, status=503, headers=RETRY_AFTER)
-        return HttpResponse(render_to_string("503.html"), status=503, headers=RETRY_AFTER)
+        if is_for_a_person(request):
+            return HttpResponse(render_to_string("503.html"), status=503, headers=RETRY_AFTER)
+        return JsonResponse({"error": str(MESSAGE)}, status=503, headers=RETRY_AFTER)

@@ -27,7 +27,7 @@ def client_address(peer: str, forwarded: str) -> str:
     """`peer`, or, where that is one of TRUSTED_PROXIES, the address that it says it has forwarded.
 
     What a client writes into X-Forwarded-For itself stands left of what the proxies add. An IPv6 address is
-    cut to its network of /64, which one customer has all to himself.
+    cut to its network of /64, which belongs to one customer.
     """
     hops = [hop.strip() for hop in forwarded.split(",") if hop.strip()]
     while hops and _is_trusted(peer):

@@ -44,6 +44,11 @@ class Caller(NamedTuple):
         return self.key_id is None and not self.name
 
     @property
+    def account(self) -> str:
+        """Whose it is: a person, with all his keys, or else a key, or else an address."""
+        return self.accounts[-1].name if self.accounts else ""
+
+    @property
     def grant(self) -> Grant | None:
         """What its running streams depend on."""
         return None if self.key_id is None else Grant("key", self.key_id)

@@ -126,10 +126,9 @@ class Generate(Work):
 
     async def handle(self, body: bytes) -> None:
         caller = await authenticate(self.headers, self.address)
-        found = self.json(body)
         usual = defaults(options().alias)
         usual = usual._replace(priority=caller.priority, longest=caller.longest(usual.longest))
-        request = self.api.parse(found, usual)
+        found, request = await self.read(body, lambda found: (found, self.api.parse(found, usual)))
         caller.check_priority(request.priority)
         digests = resume.digests(caller, self.headers, self.api.name, body)
         seen = resume.last_seen(self.headers, request)
@@ -150,6 +149,7 @@ class Generate(Work):
             body=request.to_dict(),
             reply_to=hub().group,
             owner=caller.name,
+            account=caller.account,
             submitted_at=time.time(),
             goes_on=taken_up is not None and taken_up.is_cancelled,
         )
@@ -179,7 +179,7 @@ class Generate(Work):
         self.encoder = encoder
         async with self.running(asked.job, asked.record, asked.kept, is_resumed=asked.is_resumed) as progress:
             if asked.request.stream:
-                await stream.relay(progress, encoder, asked.ids, self.send, **self._comments(asked))
+                await stream.relay(progress, encoder, asked.ids, self.send, self._comments(asked))
                 return
             events = await self.rest(progress)
         await self.send_json(200, encoder.result(events))
@@ -196,7 +196,7 @@ class Generate(Work):
             dead_after=self.dead_after,
         ) as running:
             if asked.request.stream:
-                await siblings.relay(running, encoder, asked.ids, self.send, **self._comments(asked))
+                await siblings.relay(running, encoder, asked.ids, self.send, self._comments(asked))
                 return
             events = await running.rest()
         await self.send_json(200, encoder.result(events))
@@ -207,15 +207,14 @@ class Generate(Work):
             raise RequestError(400, "", "Last-Event-ID is beyond the end of its stream.")
         await self.send_nothing()
 
-    def _comments(self, asked: _Asked) -> dict[str, Any]:
-        """How a stream is relayed to who asked for it."""
+    def _comments(self, asked: _Asked) -> stream.Comments:
         interval = options().sse_ping_interval
-        return {
-            "arrived": self.arrived,
-            "ping_every": interval if interval > 0 else None,
-            "parked_every": self.parked_every,
-            "notices": asked.notices,
-        }
+        return stream.Comments(
+            arrived=self.arrived,
+            ping_every=interval if interval > 0 else None,
+            parked_every=self.parked_every,
+            is_on=asked.notices,
+        )
 
     def _notices_off(self) -> bool:
         return self.headers.get(b"x-berth-notices", b"").strip().lower() in (b"off", b"0", b"false")
@@ -250,7 +249,7 @@ class Ask(Work):
 
     async def handle(self, body: bytes) -> None:
         caller = await authenticate(self.headers, self.address)
-        question = type(self).parse(self.json(body))
+        question = await self.read(body, type(self).parse)
         snapshots = await occupancy.get_all()
         serving(snapshots)
         job = Job(uuid.uuid4().hex, self.kind, question, hub().group, caller.name, time.time())

@@ -8,7 +8,8 @@ import json
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterable
-from typing import Any
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
 
 from channels.consumer import AsyncConsumer
 from django.conf import settings
@@ -27,6 +28,7 @@ from inference.wire.openai import error_body
 logger = logging.getLogger(__name__)
 
 MAX_BODY: int = settings.BERTH.max_body << 20  # bytes
+LONG_BODY = 1 << 16  # bytes
 RETRY_AFTER = {429: b"2", 503: b"5"}  # seconds
 JSON = b"application/json; charset=utf-8"
 EVENT_STREAM = (
@@ -41,6 +43,8 @@ SAFE = (  # an answer is data, never a page
 
 Header = tuple[bytes, bytes]
 Message = dict[str, Any]
+Parsed = TypeVar("Parsed")
+_reader = ThreadPoolExecutor(1, "bodies")
 
 
 class StreamConsumer(AsyncConsumer, ABC):  # type: ignore[misc]
@@ -148,12 +152,23 @@ class StreamConsumer(AsyncConsumer, ABC):  # type: ignore[misc]
         """Who the request comes from."""
         return of_scope(self.scope)
 
+    async def read(self, body: bytes, parse: Callable[[Any], Parsed]) -> Parsed:
+        """What `parse` makes of the body's JSON. Long ones are read in a thread, one at a time, and nobody
+        else waits. Raises RequestError."""
+        if len(body) < LONG_BODY:
+            return parse(self.json(body))
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(_reader, lambda: parse(self.json(body)))
+
     def json(self, body: bytes) -> Any:
-        """The body as JSON, whatever its content type says; raises RequestError (400, 413)."""
+        """The body as JSON, whatever its content type says; raises RequestError (400, 413, 415)."""
+        encoding = self.headers.get(b"content-encoding", b"").strip().lower()
+        if encoding not in (b"", b"identity"):
+            raise RequestError(415, "", "The request body is compressed. Send it without a Content-Encoding.")
         if has_too_many_values(body):
             raise RequestError(413, "", f"The request body lists more than {MOST_VALUES} values.")
         try:
-            return json.loads(body.decode(), parse_constant=_no_number)
+            return json.loads(body.decode("utf-8-sig"), parse_constant=_no_number)
         except UnicodeDecodeError:
             raise RequestError(400, "", "The request body is not UTF-8.") from None
         except RecursionError:

@@ -42,7 +42,12 @@ def of_flag(hash: str) -> tuple[Account, ...]:
 def of_user(user: User) -> tuple[Account, ...]:
     """A person's account."""
     own = UserLimits.concurrent(user)
-    return (Account(f"user:{user.pk}", _options().max_per_user if own is None else own),)
+    return (Account(name_of(user), _options().max_per_user if own is None else own),)
+
+
+def name_of(user: User) -> str:
+    """What a person's account is called."""
+    return f"user:{user.pk}"
 
 
 def of_server(snapshots: Snapshots) -> Account:

@@ -187,6 +187,7 @@ def _finished(life: Life, data: Data, at: datetime) -> bool:
         "limit": Generation.FinishReason.LENGTH,
     }.get(data["stop_type"], Generation.FinishReason.STOP)
     generation.prompt_tokens, generation.completion_tokens = data["prompt_tokens"], data["completion_tokens"]
+    generation.cached_tokens = data["timings"]["cache_n"]
     generation.parks, generation.parked_s = data["parks"], data["parked_s"]
     generation.ttft_s = data["ttft_s"] if data["completion_tokens"] else None
     generation.finished_at = life.ended_at = at

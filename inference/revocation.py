@@ -1,6 +1,6 @@
-"""Whoever is shut out while a stream of his runs: the stream ends at once.
+"""The streams of whoever is shut out end at once.
 
-Each web process looks after its own streams: every two seconds, and whenever the bell rings, it asks which of
+Each web process checks its own streams: every two seconds, and whenever the bell rings, it asks which of
 the keys, people and sessions behind all of them may still be served. So nothing can be missed: a key may be
 revoked, expire or be deleted, a session end, by whatever means. While the database is away, streams go on.
 """

@@ -15,6 +15,7 @@ _PATHS = {
     consumers.ApplyTemplate: ("apply-template",),
     service.Health: ("health", "v1/health"),
     service.Models: ("v1/models", "models"),
+    service.Model: ("v1/models/<path:model>", "models/<path:model>"),
     service.Slots: ("slots",),
     service.Props: ("props",),
     service.Metrics: ("metrics",),

@@ -18,7 +18,7 @@ from inference.broker.connect import AWAY
 from inference.consumers import defaults, options
 from inference.http import StreamConsumer
 from inference.options import VERSION
-from inference.wire import llamacpp, metrics, openai, openapi, status
+from inference.wire import absent, llamacpp, metrics, openai, openapi, status
 from inference.wire.errors import RequestError
 
 
@@ -66,6 +66,14 @@ class Models(Info):
 
     async def tell(self) -> None:
         await self.send_json(200, status.models(await occupancy.get_all()))
+
+
+class Model(Models):
+    """GET /v1/models/{id}, /models/{id}"""
+
+    async def tell(self) -> None:
+        id = self.scope["url_route"]["kwargs"]["model"]
+        await self.send_json(200, status.model(await occupancy.get_all(), id))
 
 
 class Slots(Info):
@@ -132,13 +140,13 @@ class OpenApi(Info):
 
 
 class Unknown(Info):
-    """Any other path under /v1/ or /slots/"""
+    """Any other path under /v1 or /slots"""
 
     methods = ("GET", "POST", "PUT", "PATCH", "DELETE")
     is_public = True
 
     def error_body(self, error: RequestError) -> dict[str, Any]:
-        return openai.error_body(error)
+        return absent.error_of(self.scope["path"], error)
 
     async def tell(self) -> None:
-        raise RequestError(404, "", f"There is no {self.scope['path']} here.")
+        raise absent.not_found(self.scope["path"])

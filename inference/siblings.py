@@ -18,7 +18,7 @@ from inference.stream import (
     DEAD_AFTER,
     LOOK_EVERY,
     MOST_AT_ONCE,
-    PARKED_EVERY,
+    Comments,
     Progress,
     is_cancelled,
 )
@@ -186,20 +186,14 @@ async def relay(
     encoder: SiblingsEncoder,
     ids: Ids,
     send: Callable[[bytes], Awaitable[None]],
-    *,
-    arrived: float,
-    ping_every: float | None,
-    parked_every: float = PARKED_EVERY,
-    notices: bool = True,
+    comments: Comments,
 ) -> None:
     """`stream.relay` for siblings: a comment is due a fixed time after the last bytes of any of them, as
     for a parked stream while any is parked. One that fails is told in the stream; the others go on."""
     loop = asyncio.get_running_loop()
-    last_sent = arrived
+    last_sent = comments.arrived
     while not siblings.is_over:
-        every = parked_every if siblings.is_parked else ping_every
-        wanted = notices and every is not None and siblings.is_accepted
-        due = last_sent + every if wanted and every is not None else float("inf")
+        due = comments.due(last_sent, is_accepted=siblings.is_accepted, is_parked=siblings.is_parked)
         found = await siblings.next(due)
         data = b""
         while found is not None:  # what has come together goes out together
@@ -207,7 +201,7 @@ async def relay(
                 if data:
                     await send(data)
                 raise CANCELLED
-            if notices or not isinstance(found[1], Preempted | Resumed):
+            if comments.shows(found[1]):
                 data += ids(encoder.event(*found), found[0])
             found = siblings.ready() if len(data) < MOST_AT_ONCE else None
         if siblings.is_over:

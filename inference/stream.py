@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 from inference.broker import occupancy
 from inference.broker.connect import AWAY
@@ -178,31 +178,43 @@ def is_cancelled(event: Event) -> bool:
     return isinstance(event, Finished) and event.stop_type == "cancelled"
 
 
+class Comments(NamedTuple):
+    """What a stream says beside its data: notices, and a keepalive a fixed time after the last bytes, which
+    nothing but bytes moves."""
+
+    arrived: float  # of `loop.time()`; counts as bytes
+    ping_every: float | None  # seconds; None: only a parked stream has keepalives
+    parked_every: float = PARKED_EVERY
+    is_on: bool = True
+
+    def due(self, last_sent: float, *, is_accepted: bool, is_parked: bool) -> float:
+        """When the next is. None before the request is accepted, so that a refusal can still be a plain
+        error."""
+        every = self.parked_every if is_parked else self.ping_every
+        return last_sent + every if self.is_on and is_accepted and every is not None else float("inf")
+
+    def shows(self, event: Event) -> bool:
+        """Whether an event is for the client at all."""
+        return self.is_on or not isinstance(event, Preempted | Resumed)
+
+
 async def relay(
     progress: Progress,
     encoder: Encoder,
     ids: Ids,
     send: Callable[[bytes], Awaitable[None]],
-    *,
-    arrived: float,
-    ping_every: float | None,
-    parked_every: float = PARKED_EVERY,
-    notices: bool = True,
+    comments: Comments,
 ) -> Event:
     """Send everything that the client is to hear and does not have, up to the last event, which is returned.
 
-    A comment is due a fixed time after the last bytes (`arrived`, of `loop.time()`, counts as such), and
-    nothing but bytes moves that. None is sent before the request is accepted, so that a refusal can still
-    be a plain error. `ping_every` None: only a parked stream has keepalives. `notices` False: no comments
-    of any kind. A Failed that comes before any byte raises its RequestError instead; a cancellation raises
-    one (503) after what came before it.
+    A Failed that comes before any byte raises its RequestError instead; a cancellation raises one (503) after
+    what came before it.
     """
     loop = asyncio.get_running_loop()
-    last_sent, is_silent = arrived, not ids.is_resumed
+    last_sent, is_silent = comments.arrived, not ids.is_resumed
     while True:
-        every = parked_every if progress.state == "parked" else ping_every
-        wanted = notices and every is not None and progress.state != "submitted"
-        due = last_sent + every if wanted and every is not None else float("inf")
+        state = progress.state
+        due = comments.due(last_sent, is_accepted=state != "submitted", is_parked=state == "parked")
         event = await progress.next(due)
         data = b""
         while event is not None:  # what has come together goes out together
@@ -212,7 +224,7 @@ async def relay(
                 if data:
                     await send(data)
                 raise CANCELLED
-            if notices or not isinstance(event, Preempted | Resumed):
+            if comments.shows(event):
                 data += ids(encoder.event(event))
             if isinstance(event, TERMINAL):
                 break

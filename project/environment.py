@@ -44,6 +44,11 @@ def url(name: str) -> str:
     return found
 
 
+def names(name: str) -> list[str]:
+    """Host names, separated by commas."""
+    return _listed(name, "")
+
+
 def networks(name: str, usual: str) -> list[str]:
     """Addresses and networks, separated by commas."""
     found = _listed(name, usual)

@@ -6,6 +6,7 @@ import contextlib
 import os
 import secrets
 import socket
+import tempfile
 from pathlib import Path
 
 from django.core.exceptions import ImproperlyConfigured
@@ -17,25 +18,28 @@ from project import email, environment
 BASE_DIR = Path(__file__).resolve().parent.parent
 BERTH = Options.from_env()
 DATA_DIR = BERTH.data_dir
-DATA_DIR.mkdir(parents=True, exist_ok=True)
+STATIC_ROOT = DATA_DIR / "static"
 
 
 def _secret_key() -> str:
     """The key of this data directory, made at its first use and readable by its owner alone."""
     path = DATA_DIR / "secret_key"
-    try:
-        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+    if not path.exists():
+        with tempfile.NamedTemporaryFile("w", dir=DATA_DIR, prefix=".secret_key-") as file:
             file.write(secrets.token_urlsafe(50))
-    except FileExistsError:
-        pass
-    except OSError as error:
-        raise ImproperlyConfigured(
-            f"cannot use the data directory {DATA_DIR}: {error.strerror}; choose another with --data-dir"
-        ) from None
+            file.flush()
+            with contextlib.suppress(FileExistsError):  # another process was quicker
+                os.link(file.name, path)  # whole or not at all
     return path.read_text()
 
 
-SECRET_KEY = os.environ.get("SECRET_KEY") or _secret_key()
+try:
+    STATIC_ROOT.mkdir(parents=True, exist_ok=True)  # whitenoise warns of one that is not there
+    SECRET_KEY = os.environ.get("SECRET_KEY") or _secret_key()
+except OSError as error:
+    raise ImproperlyConfigured(
+        f"cannot use the data directory {DATA_DIR}: {error.strerror}; choose another with --data-dir"
+    ) from None
 DEBUG = os.environ.get("DEBUG", "") == "1"
 
 
@@ -52,7 +56,7 @@ def _own_names() -> list[str]:
     return sorted(names)
 
 
-ALLOWED_HOSTS = [h for h in os.environ.get("ALLOWED_HOSTS", "").split(",") if h] or _own_names()
+ALLOWED_HOSTS = environment.names("ALLOWED_HOSTS") or _own_names()
 CSRF_TRUSTED_ORIGINS = environment.origins("CSRF_TRUSTED_ORIGINS")
 # What links in mails and those of `manage.py password_reset_link` begin with.
 PUBLIC_URL = environment.url("PUBLIC_URL")
@@ -98,6 +102,7 @@ MIDDLEWARE = [
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "dashboard.unavailable.DatabaseAway",
 ]
+CSRF_FAILURE_VIEW = "dashboard.errors.without_token"
 ROOT_URLCONF = "project.urls"
 ASGI_APPLICATION = "project.asgi.application"
 TEMPLATES = [
@@ -158,8 +163,6 @@ TIME_ZONE = "UTC"
 USE_TZ = True
 
 STATIC_URL = "static/"
-STATIC_ROOT = DATA_DIR / "static"
-STATIC_ROOT.mkdir(exist_ok=True)  # whitenoise warns of one that is not there
 WHITENOISE_USE_FINDERS = True  # no collectstatic step for the person who runs it
 WHITENOISE_AUTOREFRESH = DEBUG
 

@@ -140,6 +140,16 @@ def test_the_data_directory_s_model_comes_before_the_default_directory_s(tmp_pat
     assert model_files.resolve(Options(data_dir=tmp_path)) == own
 
 
+def test_a_model_is_fetched_to_where_all_find_it_or_to_the_data_directory(tiny, tmp_path, monkeypatch):
+    """The unit file of systemd lets a server write to its data directory alone."""
+    (tmp_path / "a file").touch()
+    for default, name in ((tmp_path / "default", "default"), (tmp_path / "a file" / "default", "own")):
+        monkeypatch.setattr(model_files, "DEFAULT_DATA_DIR", default)
+        path = model_files.resolve(Options(model="tiny", data_dir=tmp_path / "own"))
+        assert path == tmp_path / name / "models" / tiny.file
+        path.unlink()
+
+
 def test_a_known_model_can_be_named_instead_of_a_file(tiny, tmp_path):
     path = model_files.obtain("tiny", tmp_path / "models")
     assert model_files.resolve(Options(model=str(tmp_path / "tiny"), data_dir=tmp_path)) == path

@@ -13,7 +13,8 @@ from babel.messages.catalog import Catalog, Message
 from babel.messages.pofile import read_po
 from django.conf import settings
 
-ROOT = Path(__file__).parents[1]
+from .served import ROOT
+
 LANGUAGES = [code for code, _ in settings.LANGUAGES if code != settings.LANGUAGE_CODE]
 CATALOGS = ["dashboard/{}/django", "dashboard/{}/djangojs", "inference/{}/django"]
 MARKS = {"_", "gettext", "gettext_lazy", "gettext_noop", "ngettext", "ngettext_lazy", "pgettext"}

@@ -151,6 +151,8 @@ def test_a_micro_batch_is_never_bigger_than_a_batch():
         (["--max-per-key", "0"], "--max-per-key: 0 would let nobody in; give 1 or more, or -1 for no limit"),
         (["--max-queue", "-2"], "--max-queue: -2 is too small, the least is -1"),
         (["--max-choices", "129"], "--max-choices: 129 is too big, the most is 128"),
+        (["-ngl", "2147483648"],
+         "-ngl/--gpu-layers/--n-gpu-layers: 2147483648 is too big, the most is 2147483647"),
         (["--log-lifetime", "60"], "--log-lifetime: 60 is too small, the least is 3600"),
         (["-c", "-1"], "-c/--ctx-size: -1 is too small, the least is 0"),
         (["-c", "15"], "-c/--ctx-size: 15 is too small, the least is 16 (or 0: all that it can)"),

@@ -49,7 +49,7 @@ def told(event: Event, seconds: float, worker: str = "w1") -> Record:
 
 
 def finished(stop_type: Any = "eos", text: str = "", parks: int = 1, parked_s: float = 2.0) -> Finished:
-    return Finished(stop_type, "", text, 10, 20, False, 0, Timings(), parks, parked_s, 0.25)
+    return Finished(stop_type, "", text, 10, 20, False, 0, Timings(cache_n=4), parks, parked_s, 0.25)
 
 
 def write(*records: Record) -> Generation | None:
@@ -76,7 +76,7 @@ def test_a_whole_life_becomes_a_row_and_a_park():
     generation = write(*LIFE)
     assert generation is not None
     assert (generation.state, generation.finish_reason) == ("finished", "stop")
-    assert (generation.prompt_tokens, generation.completion_tokens) == (10, 20)
+    assert (generation.prompt_tokens, generation.cached_tokens, generation.completion_tokens) == (10, 4, 20)
     assert (generation.parks, generation.parked_s, generation.ttft_s) == (1, 2.0, 0.25)
     assert (generation.api, generation.model, generation.stream) == ("chat", "smol", True)
     assert (generation.created_at, generation.started_at, generation.finished_at) == (at(0), at(2), at(6))

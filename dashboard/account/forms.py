@@ -13,7 +13,7 @@ from django.core.exceptions import ValidationError
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from . import bounds
+from . import bounds, look_alikes
 from .passwords import Bounded, Confirmed, NewPassword
 
 NAME_LENGTH = 30  # characters
@@ -62,7 +62,9 @@ class SignUpForm(NewPassword):
             raise ValidationError(
                 _("A name has 2 to 30 letters and digits, and may have . _ - within. Choose one like that.")
             )
-        if name.casefold() in RESERVED or User.objects.filter(username__iexact=name).exists():
+        if look_alikes.mixes_alphabets(name):
+            raise ValidationError(_("Write the name in letters of one alphabet."))
+        if name.casefold() in RESERVED or look_alikes.is_taken(name):
             raise ValidationError(self.taken)
         return name
 

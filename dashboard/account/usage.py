@@ -12,7 +12,7 @@ from django.db.models import BooleanField, Case, Count, IntegerField, Sum, Value
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from dashboard.conversation import API
+from dashboard import conversation, titles
 from inference.models import Generation
 
 SPANS = (1, 7, 30)  # days
@@ -84,10 +84,12 @@ def of(user: User) -> Usage:
         *(When(created_at__gte=now - timedelta(days=days), then=Value(i)) for i, days in enumerate(SPANS)),
         output_field=IntegerField(),
     )
-    where = Case(When(api=API, then=Value(True)), default=Value(False), output_field=BooleanField())
+    is_page = When(api=conversation.API, api_key=None, then=Value(True))
+    where = Case(is_page, default=Value(False), output_field=BooleanField())
     mine = Generation.objects.filter(user=user, created_at__gte=now - timedelta(days=max(SPANS))).order_by()
     rows: Any = (
-        mine.annotate(in_browser=where, span=span)
+        mine.exclude(api=titles.API)  # nobody asked for these
+        .annotate(in_browser=where, span=span)
         .values("api_key_id", "in_browser", "span")
         .annotate(
             answers=Count("*"),

@@ -64,7 +64,7 @@ def overview(request: Request, form: KeyForm | None = None) -> HttpResponse:
         "most_keys": bounds.KEYS,
         "at_once": settings.BERTH.max_per_user if own is None else own,
         "longest": -1 if is_context else settings.BERTH.longest,
-        "priority": priority_name(UserLimits.ceiling(user)),
+        "priority": _(priority_name(UserLimits.ceiling(user))),
     }
     return answer(request, "dashboard/account.html", form or KeyForm(request), **context)
 

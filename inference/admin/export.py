@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
+import re
 from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
 from typing import Any
@@ -18,7 +20,9 @@ from django.utils import timezone
 from .base import LargeTable
 
 AT_ONCE = 2_000  # rows: of one query, and of one piece of the answer
-FORMULA = ("=", "+", "-", "@", "\t", "\r")  # with which a spreadsheet takes a text for a formula
+# Where a spreadsheet takes a text for a formula: at the beginning of a cell, or behind what is the end of one
+# where a comma is the decimal point.
+FORMULA = re.compile(r"(^|[;\r\n])(\s*[=+\-@＝＋－＠])")
 
 
 class CsvExport(LargeTable):
@@ -47,7 +51,7 @@ class CsvExport(LargeTable):
         columns = ("pk", field, *self.csv_columns)
         found: Any = rows.order_by(f"-{field}", "-pk").values_list(*columns)
         piece, header = found, [column.replace("__", " ") for column in self.csv_columns]
-        yield _csv([header])
+        yield codecs.BOM_UTF8 + _csv([header])  # or Excel would take it for the machine's old encoding
         while read := await _read(piece[:AT_ONCE]):
             yield _csv([[_cell(value) for value in row[2:]] for row in read])
             last_pk, last_time = read[-1][:2]
@@ -69,6 +73,6 @@ def _csv(rows: Sequence[Sequence[Any]]) -> bytes:
 def _cell(value: Any) -> Any:
     if isinstance(value, datetime):
         return value.isoformat(timespec="milliseconds")
-    if isinstance(value, str) and value.startswith(FORMULA):
-        return f"'{value}"
+    if isinstance(value, str):
+        return FORMULA.sub(r"\1'\2", value)
     return value

@@ -101,7 +101,10 @@ class PriorityFilter(admin.SimpleListFilter):
         value = self.value() or ""
         if value in PRIORITIES:
             return queryset.filter(priority=PRIORITIES[value])
-        return queryset.filter(priority=int(value)) if value.removeprefix("-").isdecimal() else queryset
+        try:
+            return queryset.filter(priority=int(value))
+        except ValueError:  # no number, or thousands of digits
+            return queryset
 
 
 class KeyFilter(admin.SimpleListFilter):

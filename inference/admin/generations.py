@@ -70,7 +70,18 @@ class GenerationAdmin(ReadOnly, Operable, CsvExport):
         (None, {"fields": ("state_badge", "asked_by_link", "key_link", "chat_link", "worker_link", "error")}),
         (
             _("Request"),
-            {"fields": ("api", "model", "stream", "urgency", "prompt_tokens", "completion_tokens", "finish")},
+            {
+                "fields": (
+                    "api",
+                    "model",
+                    "stream",
+                    "urgency",
+                    "prompt_tokens",
+                    "cached_tokens",
+                    "completion_tokens",
+                    "finish",
+                )
+            },
         ),
         (
             _("Times"),
@@ -88,6 +99,7 @@ class GenerationAdmin(ReadOnly, Operable, CsvExport):
         "stream",
         "priority",
         "prompt_tokens",
+        "cached_tokens",
         "completion_tokens",
         "parks",
         "parked_s",

@@ -1,6 +1,6 @@
 """A bell that all web processes hear: somebody may have been shut out, so look now.
 
-Who misses it looks by himself a little later, so nothing depends on it.
+A process that misses it looks a little later anyway, so nothing depends on it.
 """
 
 from __future__ import annotations

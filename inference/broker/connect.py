@@ -16,7 +16,7 @@ import redis
 import redis.asyncio
 from redis.asyncio.retry import Retry as AsyncRetry
 from redis.backoff import NoBackoff
-from redis.exceptions import NoScriptError, RedisError
+from redis.exceptions import NoScriptError, OutOfMemoryError, ReadOnlyError, RedisError
 from redis.retry import Retry
 
 from inference.options import Options
@@ -30,6 +30,16 @@ MOST_CONNECTIONS = 100  # of a process's event loop; a command more waits for on
 FIRST_WAIT, LONGEST_WAIT = 0.05, 1.0  # seconds between two attempts while Redis is away
 
 T = TypeVar("T")
+
+
+def takes_no_writes(error: Exception) -> bool:
+    """Whether Redis has refused a write for now, since its disk or its memory is full, it is a replica, or it
+    misses its own. Nothing is wrong with what it was given, which can be written later."""
+    return isinstance(error, OutOfMemoryError | ReadOnlyError) or str(error).startswith(
+        ("MISCONF", "NOREPLICAS")
+    )
+
+
 _clients: WeakKeyDictionary[asyncio.AbstractEventLoop, redis.asyncio.Redis] = WeakKeyDictionary()
 _wires: WeakKeyDictionary[asyncio.AbstractEventLoop, _Wire] = WeakKeyDictionary()
 

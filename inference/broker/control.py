@@ -75,7 +75,7 @@ async def tell(command: Command) -> None:
 async def cancelled() -> set[str]:
     """The ids that were cancelled in the last ten minutes, but for those of which a worker had to answer: it
     may have refused. Waits for Redis while it is away."""
-    since = f"{max(0, int(time.time() * 1000) - LOOK_BACK_MS)}-0"
+    since = _look_back(await _now_ms())
     found: Any = await patiently(lambda: async_client().xrange(CONTROL, min=since))
     return {one.id for one in _commands(found) if one.kind == "cancel" and not one.reply}
 
@@ -99,6 +99,17 @@ def _add(client: Any, command: Command) -> Any:
     return client.xadd(CONTROL, command._asdict(), maxlen=MAX_COMMANDS, approximate=True)
 
 
+async def _now_ms() -> int:
+    """By Redis' clock, which gives the entries their ids: a worker whose own is fast would hear nothing."""
+    seconds, microseconds = await patiently(lambda: async_client().time())
+    return 1000 * int(seconds) + int(microseconds) // 1000
+
+
+def _look_back(now_ms: int) -> str:
+    """The entry after which a worker that starts reads."""
+    return f"{max(0, now_ms - LOOK_BACK_MS)}-0"
+
+
 def _commands(found: Iterable[tuple[bytes, dict[bytes, bytes]]]) -> Iterator[Command]:
     """Those in entries of the stream; what is none is left out."""
     for entry, fields in found:
@@ -112,11 +123,16 @@ class ControlReader:
     """A worker's ear. Waits for Redis whenever it is away; never raises for it."""
 
     def __init__(self) -> None:
-        self._since = int(time.time() * 1000)
-        self._last: str | bytes = f"{max(0, self._since - LOOK_BACK_MS)}-0"
+        self._made_at = time.monotonic()
+        self._since = 0  # the same by Redis' clock
+        self._last: str | bytes = ""  # that was read
 
     async def read(self) -> list[Command]:
         """The next commands, in order; [] when none came for some seconds."""
+        if not self._last:
+            now = await _now_ms()
+            self._since = now - int(1000 * (time.monotonic() - self._made_at))
+            self._last = _look_back(self._since)
         found = entries(
             await patiently(lambda: async_client().xread({CONTROL: self._last}, count=1000, block=BLOCK_MS))
         )

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
-
-PREFIX = os.environ.get("BERTH_REDIS_PREFIX", "berth:")
+PREFIX = "berth:"
 
 JOBS = f"{PREFIX}jobs"  # stream; read by the consumer group of workers
+QUEUED = f"{PREFIX}queued"  # hash: generation -> the entry of its job in the stream
 CONTROL = f"{PREFIX}control"  # stream; read by every worker
 RECORDS = f"{PREFIX}records"  # stream; read by the consumer group of recorders
 WORKERS = f"{PREFIX}workers"  # set of the ids of workers that live or lived

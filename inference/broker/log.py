@@ -74,7 +74,7 @@ async def history(id: str) -> list[Dated]:
     """All that is there of a generation. Raises RedisError or OSError."""
     events: list[Dated] = []
     try:
-        found: Any = await async_client().xrange(event_log(id))
+        found: Any = await async_client().xrange(event_log(id), min="1-0")  # what has no number is no event
     except ResponseError as error:
         return [(1, _no_log(id, error), 0.0)]
     for entry in found:

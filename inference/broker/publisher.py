@@ -15,7 +15,7 @@ from redis.exceptions import ResponseError
 from inference.messages import TERMINAL, Answer, Event, Token, encode_event
 
 from . import admission, lease, log, records
-from .connect import Script, async_client, patiently
+from .connect import Script, async_client, patiently, takes_no_writes
 from .keys import INCARNATIONS, RECORDS, event_log, stream
 from .lease import Lease
 
@@ -28,7 +28,8 @@ MAX_ROUTES = 10_000  # of generations; the oldest go, and their followers read t
 # data it belongs to, the time, the number of records and the records; the number of jobs that are over and
 # the jobs; an entry's id, its text and whether its log's life begins or ends, for each log; a channel and a
 # message, for each group.
-# The reply: what could not be written, or a number, the standing of one that may not write.
+# The reply: what could not be written, or a number, the standing of one that may not write. A Redis that
+# takes no writes for now, all of a script or none, is an error: nobody is told of what no log holds.
 WRITE_AND_TELL = Script(f"""{lease.STANDING}{admission.RELEASE}
 if ARGV[1] ~= '' then
   local is = standing(KEYS[1], ARGV[1], ARGV[2])
@@ -38,6 +39,8 @@ local failures = {{}}
 local function try(...)
   local reply = redis.pcall(...)
   if type(reply) == 'table' and reply.err and not string.find(reply.err, 'equal or smaller', 1, true) then
+    local code = string.match(reply.err, '^%u+')
+    if code ~= 'ERR' and code ~= 'WRONGTYPE' then error(reply) end
     failures[#failures + 1] = reply.err
   end
 end
@@ -171,7 +174,9 @@ class Publisher:
                 for entry, text, at in written:
                     pipe.xadd(event_log(id), {"e": text, "t": at}, id=entry)
                 pipe.expire(event_log(id), log.KEEP_S)
-            await pipe.execute(raise_on_error=False)
+            for reply in await pipe.execute(raise_on_error=False):
+                if isinstance(reply, ResponseError) and takes_no_writes(reply):
+                    raise reply
 
         await patiently(write)
         await self._lease.register()
@@ -190,10 +195,12 @@ class Publisher:
         return args
 
     async def _run(self, keys: list[str], args: list[Any]) -> int:
-        """The standing of this worker; what could not be written is logged."""
+        """The standing of this worker; what can never be written is logged. Raises RedisError or OSError."""
         try:
             reply = await WRITE_AND_TELL.run(keys, args)
         except ResponseError as error:
+            if takes_no_writes(error):
+                raise
             reply = [error]
         if isinstance(reply, int):
             return reply

@@ -27,6 +27,7 @@ logger = logging.getLogger(__name__)
 MAX_RECORDS = 100_000
 BATCH = 500
 CLAIM_AFTER_MS = 30_000  # a batch that its reader has not acknowledged by then goes to another
+FORGET_AFTER_MS = 3_600_000  # a reader that has not read for so long is gone
 
 Record = dict[str, Any]
 TYPES: dict[str, Any] = {"id": str, "kind": str, "worker": str, "at": float | int, "data": dict}
@@ -107,7 +108,15 @@ class RecordReader:
         )
         if not reply[1]:
             self._claimed_at = now
+            self._forget_readers()
         return list(reply[1])
+
+    def _forget_readers(self) -> None:
+        """Those that are gone and left nothing behind: each web process was one."""
+        client: Any = sync_client()
+        for reader in client.xinfo_consumers(RECORDS, RECORDER_GROUP):
+            if reader["idle"] > FORGET_AFTER_MS and not reader["pending"]:
+                client.xgroup_delconsumer(RECORDS, RECORDER_GROUP, reader["name"])
 
     def _create_group(self) -> None:
         try:

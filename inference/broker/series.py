@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from inference.messages import from_json
 
 from .connect import Script, async_client
-from .keys import WORKERS, lanes, ring, seen
+from .keys import WORKERS, lanes, ring, seen, snapshot
 
 MAX_FLUSHES = 400  # of changes in the slots; there is one a second at most
 LANES_LIVE_S = 900
@@ -75,6 +75,7 @@ end
 local before = ARGV[#ARGV] == '1' and redis.call('GET', KEYS[2])
 if before then
   redis.call('XADD', KEYS[1], '*', 'c', '[[' .. before .. ',null,"gone",null,null]]')
+  redis.call('EXPIRE', KEYS[1], {LANES_LIVE_S})
 end
 redis.call('SET', KEYS[2], ARGV[#ARGV - 1], 'EX', {LANES_LIVE_S})
 if ARGV[2] ~= '' then
@@ -88,12 +89,27 @@ async def write(
     worker: str, sample: Sample, changes: Sequence[Change] = (), *, at: float = 0.0, begins: bool = False
 ) -> None:
     """Add a worker's sample to its points, and the changes in its slots up to `at` to its lanes. What
-    `begins` ends the lanes of the worker's last incarnation where that was heard of last. Raises RedisError
-    or OSError while Redis is away."""
+    `begins` ends the lanes of the worker's last incarnation where that was heard of last, and forgets the
+    workers of which nothing is left. Raises RedisError or OSError while Redis is away."""
     keys = [lanes(worker), seen(worker), *(ring(worker, span) for span in SPANS)]
     told = json.dumps(list(changes), separators=(",", ":")) if changes else ""
     steps = [part for resolution in SPANS.values() for part in resolution]
     await WRITE.run(keys, [json.dumps(sample), told, *steps, round(at, 3), int(begins)])
+    if begins:
+        await _forget_workers()
+
+
+async def _forget_workers() -> None:
+    """Those that neither live nor have a point, as whoever looks asks for each that is known."""
+    client = async_client()
+    workers: Any = list(await client.smembers(WORKERS))
+    pipe = client.pipeline(transaction=False)
+    for name in workers:
+        worker = name.decode(errors="replace")
+        pipe.exists(snapshot(worker), *(ring(worker, span) for span in SPANS))
+    found = await pipe.execute()
+    if gone := [name for name, n in zip(workers, found, strict=True) if not n]:
+        await client.srem(WORKERS, *gone)
 
 
 class Point(NamedTuple):

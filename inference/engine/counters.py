@@ -31,6 +31,7 @@ class Counters:
     """Totals, under llama-server's names where it has them."""
 
     prompt_tokens_total: int = 0
+    prompt_tokens_cached_total: int = 0  # that came from the prefix cache
     prompt_seconds_total: float = 0.0
     tokens_predicted_total: int = 0
     tokens_predicted_seconds_total: float = 0.0

@@ -42,7 +42,8 @@ class Ends:
             seq.parked_s += now - seq.parked_at
         bounded = seq.max_tokens >= 0 and seq.generated >= seq.max_tokens
         timings = Timings(
-            prompt_n=seq.n_prompt,
+            cache_n=seq.cached,
+            prompt_n=seq.n_prompt - seq.cached,
             prompt_ms=1e3 * seq.prompt_s,
             predicted_n=seq.generated,
             predicted_ms=1e3 * seq.decode_s,

@@ -16,6 +16,7 @@ from .llama import Context
 from .parking import Parking
 from .past import Past, rebuild
 from .places import Places
+from .prefix_cache import PrefixCache
 from .room import Room
 from .runner import Runner
 from .sequence import Sequence, State
@@ -40,6 +41,7 @@ class Engine:
         n_slots: how many sequences may be resident.
         n_ctx_seq: the most tokens that one sequence may have.
         preempt_ram: bytes of host RAM that parked sequences may hold, -1 for no bound, 0 to never park.
+        cache_ram: bytes of host RAM for computed prompts, -1 for no bound, 0 for none.
         rotate_after: seconds after which the head of those who wait gets the place of a resident; 0: never.
         context_shift: a sequence whose context is full forgets a part of it and goes on.
         lone_chunk: tokens of a prompt that a step takes when it is alone, a multiple of exact.CHUNK.
@@ -58,6 +60,7 @@ class Engine:
         n_slots: int,
         n_ctx_seq: int,
         preempt_ram: int = -1,
+        cache_ram: int = 0,
         rotate_after: float = 0.0,
         context_shift: bool = False,
         lone_chunk: int = 128,
@@ -81,11 +84,12 @@ class Engine:
         self._room = room = Room(n_cells if plan_ahead else 1 << 30)
         self._parking = parking = Parking(ctx, preempt_ram)
         self._shift = shift = ContextShift(ctx, parking, counters, n_ctx_seq=n_ctx_seq, on=self.context_shift)
+        self._prefixes = PrefixCache(ctx, places, counters, clock, budget=cache_ram, lone_chunk=lone_chunk)
         self._transfers = Transfers(places, parking, shift, counters, self._emit, clock)
         self._trial = trial = Trial(on_trial)
         self._ends = Ends(places, parking, room, trial, counters, self._emit, clock, n_ctx_seq=n_ctx_seq)
         self._runner = Runner(
-            ctx, shift, self._ends, trial, counters, self._emit, clock,
+            ctx, shift, self._ends, self._prefixes, trial, counters, self._emit, clock,
             n_ctx_seq=n_ctx_seq, preempt_every=preempt_every if self.can_park else 0,
         )  # fmt: skip
         # In exact mode decoding neighbours are in batches of their own, and take no room of a prompt's.
@@ -222,6 +226,11 @@ class Engine:
         return self._parking.kept(self.residents)
 
     @property
+    def cached_bytes(self) -> int:
+        """Host RAM that computed prompts take."""
+        return self._prefixes.nbytes
+
+    @property
     def copied_bytes(self) -> tuple[int, int]:
         """Bytes copied so far from the KV cache to host RAM, and back."""
         return self._parking.bytes_out, self._parking.bytes_in
@@ -242,11 +251,11 @@ class Engine:
         work = [(s, n) for s, n in plan.compute if s.state is State.RESIDENT]
         if self._trial.is_on:
             work = self._trial.choose(work)
+        # When nobody computes, nobody waits for the copies, and they go through.
+        seconds = COPY_SHARE * self._runner.decode_step_s if work else math.inf
         if self.leaving or any(s.moving for s in self.residents):
-            needed = sum(n for _, n in work)
-            # When nobody computes, nobody waits for the copies, and they go through.
-            seconds = COPY_SHARE * self._runner.decode_step_s if needed else math.inf
-            self._transfers.copy(needed, self._room.cells, seconds)
+            self._transfers.copy(sum(n for _, n in work), self._room.cells, seconds)
+        work = self._prefixes.load(work, self._room.cells, seconds)
         if not self._runner.run(work):
             self._no_cells()
         return self.drain()

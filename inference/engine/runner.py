@@ -12,6 +12,7 @@ from .counters import Counters
 from .ends import Ends
 from .llama import Batch, Context
 from .pace import PrefillPace
+from .prefix_cache import PrefixCache
 from .sequence import Sequence, Work
 from .trial import Trial
 
@@ -26,6 +27,7 @@ class Runner:
         ctx: Context,
         shift: ContextShift,
         ends: Ends,
+        prefixes: PrefixCache,
         trial: Trial,
         counters: Counters,
         emit: Callable[[Sequence, Event], None],
@@ -35,6 +37,7 @@ class Runner:
         preempt_every: int,
     ) -> None:
         self._ctx, self._shift, self._ends, self._trial = ctx, shift, ends, trial
+        self._prefixes = prefixes
         self._counters, self._emit, self._clock = counters, emit, clock
         self._n_ctx_seq = n_ctx_seq
         self._preempt_every = preempt_every
@@ -70,7 +73,7 @@ class Runner:
         batch = self._batch
         batch.clear()
         outputs: list[tuple[Sequence, int]] = []
-        n_prompt = 0
+        prompts: list[Work] = []
         is_full = self._shift.is_due
         for seq, n in work:
             if is_full(seq):
@@ -80,7 +83,7 @@ class Runner:
             if last:
                 outputs.append((seq, index))
             if not seq.decoding:
-                n_prompt += n
+                prompts.append((seq, n))
         started = self._clock()
         if self._ctx.decode(batch) == 1:
             return False
@@ -89,7 +92,10 @@ class Runner:
             seq.cells += n
             if seq.redo:
                 self._recomputed(seq, n, now)
+        n_prompt = sum(n for _, n in prompts)
         self._pace.observe(now - started, n_prompt, batch.n - n_prompt)
+        for seq, n in prompts:
+            self._prefixes.save(seq, n, len(work) == 1)
         self._counters.n_decode_total += 1
         self._counters.busy_slots_total += len(work)
         for seq, index in outputs:
@@ -112,7 +118,7 @@ class Runner:
         if not seq.first_token_at:
             seq.pause_clock(now)
             seq.first_token_at = now
-            self._counters.prompt_tokens_total += seq.n_prompt
+            self._counters.prompt_tokens_total += seq.n_prompt - seq.cached
             self._counters.prompt_seconds_total += seq.prompt_s
             self._counters.first_token_seconds.observe(now - seq.arrived_at)
 

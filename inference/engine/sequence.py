@@ -10,6 +10,7 @@ from .sampling import Sampler
 from .text import TextAssembler
 
 if TYPE_CHECKING:
+    from .llama import SavedState
     from .parking import HostCopy
 
 
@@ -36,6 +37,8 @@ class Sequence:
     text: TextAssembler
     max_tokens: int  # -1: no bound but the context
     owner: str = ""
+    account: str = ""  # the prefix cache is shared within it
+    use_cache: bool = True  # the prefix cache
     priority: int = 0  # lower goes first
     n_keep: int = 0  # tokens that a context shift leaves at the start; -1: the prompt
     n_discard: int = 0  # tokens that a context shift forgets; 0: half of the others
@@ -48,6 +51,13 @@ class Sequence:
     since: float = 0.0  # engine clock: when it got its place or, without one, began to wait
     n_prompt: int = field(init=False)
     shifted: int = 0  # tokens that context shifts took out of `tokens`
+
+    # the prefix cache
+    keys: list[bytes] = field(default_factory=list)  # of its prompt's blocks
+    known: list[SavedState] = field(default_factory=list)  # its next blocks, the first last: they are loaded
+    saved: int = 0  # blocks that need not be saved
+    lone: int = 0  # cells that are, to the last bit, as if it had been alone from its start
+    cached: int = 0  # tokens of the prompt that were not computed
 
     # parking
     copy: HostCopy | None = None  # of its KV state in host RAM; it can outlast a park
@@ -87,6 +97,10 @@ class Sequence:
             and self.cells == len(self.tokens) - 1
             and len(self.tokens) + self.shifted > self.n_prompt
         )
+
+    @property
+    def is_cacheable(self) -> bool:
+        return self.use_cache and not self.shifted
 
     @property
     def moving(self) -> bool:

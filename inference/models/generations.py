@@ -69,6 +69,12 @@ class Generation(models.Model):
     stream = models.BooleanField(default=False)
     priority = models.SmallIntegerField(default=NORMAL, help_text=PRIORITY_HELP)
     prompt_tokens = models.PositiveIntegerField(null=True, blank=True)
+    cached_tokens = models.PositiveIntegerField(
+        _("prompt tokens from the cache"),
+        null=True,
+        blank=True,
+        help_text=_("They were kept from an earlier prompt, and not computed again."),
+    )
     completion_tokens = models.PositiveIntegerField(null=True, blank=True)
     parks = models.PositiveIntegerField(default=0)
     parked_s = models.FloatField(_("time parked (s)"), default=0.0)

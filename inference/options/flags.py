@@ -83,6 +83,12 @@ FLAGS = (
          "the longest silence of a stream before a comment (default: 2; -1: none but those of a park)"),
     Flag("preempt_ram", "--preempt-ram", "LLAMA_ARG_PREEMPT_RAM", whole(-1, 2**31 - 1), "MIB",
          "host RAM for parked chats (default: 8192; -1: no limit)"),
+    Flag("cache_ram", "-cram --cache-ram", "LLAMA_ARG_CACHE_RAM", whole(-1, 2**31 - 1), "MIB",
+         "host RAM for computed prompts, so that a chat's next turn need not compute them again "
+         "(default: 2048; never more than half of what is free at the start; -1: no limit)"),
+    Flag("cache_prompt", "--cache-prompt", "LLAMA_ARG_CACHE_PROMPT", boolean, "",
+         "keep computed prompts for the next turn (default)"),
+    Flag("cache_prompt", "--no-cache-prompt", "", boolean, "", "compute each prompt from its start"),
     Flag("rotate_after", "--rotate-after", "LLAMA_ARG_ROTATE_AFTER", from_zero("never"), "SECONDS",
          "how long the head of those who wait is passed over before it gets a resident's place "
          "(default: 2; 0: for ever)"),
@@ -124,7 +130,7 @@ FLAGS = (
     Flag("max_per_key", "--max-per-key", "LLAMA_ARG_MAX_PER_KEY", limit, "N",
          "generations at once of an API key that has no limit of its own (default: 1000; -1: no limit)"),
     Flag("max_per_user", "--max-per-user", "LLAMA_ARG_MAX_PER_USER", limit, "N",
-         "generations at once of a person who has no limit of his own, in the browser and by all his keys "
+         "generations at once of a person without a limit of their own, in the browser and by all their keys "
          "(default: 1000; -1: no limit)"),
     Flag("max_per_address", "--max-per-address", "LLAMA_ARG_MAX_PER_ADDRESS", limit, "N",
          "generations at once of one address, where no key is needed (default: 1000; -1: no limit)"),

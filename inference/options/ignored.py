@@ -11,7 +11,7 @@ NO_VALUE = """
     --mmproj-offload --no-mmproj-offload --reuse-port --cors-credentials --no-cors-credentials
     --ui-mcp-proxy --webui-mcp-proxy --no-ui-mcp-proxy --no-webui-mcp-proxy -ag --agent -no-ag
     --no-agent --ui --webui --no-ui --no-webui --embedding --embeddings --rerank --reranking
-    --cache-prompt --no-cache-prompt --props --models-autoload --no-models-autoload --jinja --no-jinja
+    --props --models-autoload --no-models-autoload --jinja --no-jinja
     --reasoning-preserve --no-reasoning-preserve --skip-chat-parsing --no-skip-chat-parsing
     --prefill-assistant --no-prefill-assistant --lora-init-without-apply --spec-draft-cpu-moe -cmoed
     --cpu-moe-draft --spec-draft-backend-sampling --no-spec-draft-backend-sampling --embd-gemma-default
@@ -37,7 +37,7 @@ ONE_VALUE = """
     --dynatemp-range --dynatemp-exp --mirostat --mirostat-lr --mirostat-ent -l --logit-bias --grammar
     --grammar-file -j --json-schema -jf --json-schema-file -lcs --lookup-cache-static -lcd
     --lookup-cache-dynamic --kv-unified-per-slot -ctxcp --ctx-checkpoints --swa-checkpoints -cms
-    --checkpoint-min-step -cram --cache-ram -r --reverse-prompt --pooling -mm --mmproj -mmu --mmproj-url
+    --checkpoint-min-step -r --reverse-prompt --pooling -mm --mmproj -mmu --mmproj-url
     -mmdev --mmproj-device --image-min-tokens --image-max-tokens --mtmd-batch-max-tokens --video-fps
     --video-timestamp-interval --video-ffmpeg-dir --tags --embd-normalize --path --cors-origins
     --cors-methods --cors-headers --api-prefix --ui-config --webui-config --ui-config-file

@@ -39,6 +39,8 @@ class Options:
     metrics: bool = False
     sse_ping_interval: float = 2.0  # seconds; -1: no comments but those of a park
     preempt_ram: int = 8192  # MiB; -1: no limit
+    cache_prompt: bool = True
+    cache_ram: int = 2048  # MiB, at most half of what is free; -1: no limit
     rotate_after: float = 2.0  # seconds; 0: never
     preempt_every: int = 0  # tokens; 0: never
     context_shift: bool = False
@@ -57,7 +59,7 @@ class Options:
     max_log: int = 2**20  # tokens of an event log, which bounds an answer that a context shift lets go on
     max_queue: int = 10_000  # generations that may wait for a slot; -1: no limit, as for the next three
     max_per_key: int = 1000  # generations at once of an API key
-    max_per_user: int = 1000  # of a person, those of his keys included
+    max_per_user: int = 1000  # of a person, those of their keys included
     max_per_address: int = 1000  # of one address, without a key
     log_lifetime: int = 86_400  # seconds, from a log's first event and again from its last
     tls_proxy: bool = False

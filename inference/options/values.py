@@ -14,7 +14,7 @@ CACHE_TYPES = {  # of the KV cache, and the bits that a value takes
 }  # fmt: skip
 
 
-def whole(low: int, high: int | None = None) -> Callable[[str], int]:
+def whole(low: int, high: int) -> Callable[[str], int]:
     def read(text: str) -> int:
         try:
             value = int(text)
@@ -22,7 +22,7 @@ def whole(low: int, high: int | None = None) -> Callable[[str], int]:
             raise argparse.ArgumentTypeError(f"'{text}' is not a whole number") from None
         if value < low:
             raise argparse.ArgumentTypeError(f"{value} is too small, the least is {low}")
-        if high is not None and value > high:
+        if value > high:
             raise argparse.ArgumentTypeError(f"{value} is too big, the most is {high}")
         return value
 
@@ -89,7 +89,7 @@ def threads(text: str) -> int:
 
 
 def layers(text: str) -> int:
-    return -1 if text in ("auto", "all") else whole(-1)(text)
+    return -1 if text in ("auto", "all") else whole(-1, 2**31 - 1)(text)
 
 
 def boolean(text: str) -> bool:
@@ -131,7 +131,7 @@ def keys(text: str) -> tuple[str, ...]:
 
 def key_file(text: str) -> tuple[str, ...]:
     try:
-        lines = Path(path(text)).read_text().splitlines()
+        lines = Path(path(text)).read_text("utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not text"
         raise argparse.ArgumentTypeError(f"cannot read '{text}': {reason}") from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import os
@@ -10,11 +11,10 @@ from pathlib import Path
 
 import redis
 
+from inference.memory import free as free_memory
 from inference.options import CACHE_TYPES, Options
 
 from . import CannotStart, gguf
-
-CGROUPS = Path("/sys/fs/cgroup")
 
 
 def data_dir(path: Path) -> None:
@@ -24,14 +24,23 @@ def data_dir(path: Path) -> None:
         if not os.access(path, os.W_OK | os.X_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     except OSError as error:
-        raise CannotStart(
-            f"cannot use the data directory {path}: {error.strerror}; choose another with --data-dir"
-        ) from None
+        raise cannot_use(path, error) from None
+
+
+def cannot_use(path: Path, error: OSError) -> CannotStart:
+    """Why a data directory cannot be used, and what to do."""
+    return CannotStart(
+        f"cannot use the data directory {path}: {error.strerror}; choose another with --data-dir"
+    )
 
 
 def lock(path: Path) -> int:
-    """Take the data directory for this process as long as the descriptor that is returned stays open."""
-    descriptor = os.open(path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    """Take the data directory for this process as long as the descriptor that is returned stays open. Raises
+    CannotStart."""
+    try:
+        descriptor = os.open(path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise cannot_use(path, error) from None
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
@@ -41,8 +50,9 @@ def lock(path: Path) -> int:
             f"the data directory {path} is used by another server (process {holder}); stop that one, or "
             "choose another with --data-dir"
         ) from None
-    os.truncate(descriptor, 0)
-    os.write(descriptor, str(os.getpid()).encode())
+    with contextlib.suppress(OSError):  # who holds it is only told; a full disk is noticed by who needs it
+        os.truncate(descriptor, 0)
+        os.write(descriptor, str(os.getpid()).encode())
     return descriptor
 
 
@@ -100,32 +110,6 @@ def memory(options: Options, model: Path) -> None:
         f"too little memory: {model.name} with {cells} cells needs {needed} MiB and "
         f"{free >> 20} MiB are free; {advice}"
     )
-
-
-def free_memory() -> int | None:
-    """Bytes that this process could still get, by the machine's count and its cgroup's; None if unknown."""
-    counts = []
-    try:
-        for line in Path("/proc/meminfo").read_text().splitlines():
-            if line.startswith("MemAvailable:"):
-                counts.append(int(line.split()[1]) << 10)
-    except OSError:
-        return None
-    own = Path("/proc/self/cgroup").read_text().rpartition("0::/")[2].splitlines()
-    places = [CGROUPS / own[0] if own else CGROUPS, CGROUPS]
-    files = [(p / "memory.max", p / "memory.current", p / "memory.stat") for p in places]
-    old = CGROUPS / "memory"
-    files.append((old / "memory.limit_in_bytes", old / "memory.usage_in_bytes", old / "memory.stat"))
-    for limit, use, stat in files:
-        try:
-            most, used = limit.read_text().strip(), int(use.read_text())
-            facts = dict(line.split() for line in stat.read_text().splitlines())
-        except (OSError, ValueError):
-            continue
-        if most != "max":
-            cache = int(facts.get("inactive_file", 0)) + int(facts.get("active_file", 0))
-            counts.append(max(0, int(most) - used + cache))
-    return min(counts, default=None)
 
 
 def _has_gpu() -> bool:

@@ -9,7 +9,7 @@ import re
 import tempfile
 from pathlib import Path
 
-from . import CannotStart
+from . import CannotStart, checks
 
 # What it says at every start and end, and nobody needs: the data is small and forks are rare.
 CHATTER = "Memory overcommit must be enabled|signal-handler|ready to exit"
@@ -34,13 +34,18 @@ def prepare(data_dir: Path) -> tuple[list[str], Path]:
     data_dir = data_dir.resolve()
     address, socket = data_dir / "redis.url", data_dir / "redis.sock"
     folder = data_dir / "redis"
-    folder.mkdir(mode=0o700, exist_ok=True)
-    if len(os.fsencode(socket)) > LONGEST_SOCKET or not re.fullmatch(r"[\w./+@-]+", str(socket), re.ASCII):
-        socket = _private_folder(data_dir) / "redis.sock"
-        address.write_text(f"unix://{socket}\n")
-    else:
-        address.unlink(missing_ok=True)
-    socket.unlink(missing_ok=True)
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        if len(os.fsencode(socket)) > LONGEST_SOCKET or not re.fullmatch(
+            r"[\w./+@-]+", str(socket), re.ASCII
+        ):
+            socket = _private_folder(data_dir) / "redis.sock"
+            address.write_text(f"unix://{socket}\n")
+        else:
+            address.unlink(missing_ok=True)
+        socket.unlink(missing_ok=True)
+    except OSError as error:
+        raise checks.cannot_use(data_dir, error) from None
     flags = {
         "port": "0",
         "unixsocket": str(socket),

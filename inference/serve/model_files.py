@@ -61,8 +61,8 @@ DEFAULT = "smollm2-135m"
 def resolve(options: Options) -> Path:
     """The model file to load, whole as far as can be told; fetched if it is a known one and missing.
 
-    A known model is looked for in the data directory and in the default data directory, where it is
-    also fetched to, so that servers side by side share it. Raises CannotStart.
+    A known model is looked for in the data directory and in the default data directory. It is fetched to
+    the latter, so that servers side by side share it, unless that cannot be written to. Raises CannotStart.
     """
     path = Path(options.model)
     if (options.model and path.exists()) or path.name not in ("", *KNOWN):
@@ -74,7 +74,16 @@ def resolve(options: Options) -> Path:
         file = data_dir / "models" / KNOWN[name].file
         if file.exists():
             return check(file, KNOWN[name])
-    return fetch(name, DEFAULT_DATA_DIR / "models")
+    shared = DEFAULT_DATA_DIR / "models"
+    return fetch(name, shared if _is_writable(shared) else options.data_dir / "models")
+
+
+def _is_writable(folder: Path) -> bool:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return False
+    return os.access(folder, os.W_OK)
 
 
 def check(path: Path, known: Known | None = None) -> Path:

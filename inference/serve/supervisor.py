@@ -17,7 +17,7 @@ import redis.asyncio
 from inference.broker.connect import redis_url
 from inference.options import Options
 
-from . import CannotStart, checks, database, embedded_redis, model_files
+from . import CannotStart, checks, database, embedded_redis, full_disk, model_files, surroundings
 from .child import Child
 
 MANAGE = Path(__file__).resolve().parent.parent.parent / "manage.py"
@@ -29,6 +29,7 @@ POLL = 0.05  # seconds
 
 def run(options: Options) -> int:
     """Serve until SIGTERM, SIGINT or SIGHUP; the exit code. Raises CannotStart."""
+    surroundings.allow_many_files()
     checks.port(options.host, options.port)
     lock = checks.lock(options.data_dir)
     try:
@@ -61,11 +62,13 @@ class Supervisor:
         self._fate: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._password: str | None = None  # of the admin, as long as it was not shown
         self._needs_key = False
+        self._disk: asyncio.Task[None] | None = None
         self._env = {
             "BERTH_WORKER_ID": f"{socket.gethostname()}-{options.port}",
             **os.environ,
             "BERTH_OPTIONS": options.to_json(),
             "PYTHONUNBUFFERED": "1",
+            "PYTHONIOENCODING": "utf-8:backslashreplace",  # as `Child` reads it, whatever the terminal is
         }
 
     async def run(self) -> int:
@@ -83,6 +86,8 @@ class Supervisor:
             starting.cancel()
             await self._stop()
             await asyncio.wait([starting, preparing], timeout=1)
+            if preparing.done():
+                preparing.exception()  # asked for, since one reason why it cannot start is enough
             if self._password:
                 print(f"The admin's name is {database.ADMIN}, the password {self._password}", flush=True)
         return 0
@@ -121,11 +126,12 @@ class Supervisor:
             while True:
                 try:
                     await client.ping()
-                    return
+                    break
                 except (redis.RedisError, OSError) as error:
                     if (child := self._children["redis"]).deaths:
                         raise CannotStart(f"the embedded Redis does not start: {child.last_line}") from error
                 await asyncio.sleep(POLL)
+        self._disk = asyncio.create_task(full_disk.watch(self._options.data_dir))
 
     def _launch(self, name: str, command: list[str], hide: str = "", **about: str) -> None:
         child = self._children[name] = Child(name, command, self._env, hide, **about)
@@ -178,6 +184,8 @@ class Supervisor:
 
     async def _stop(self) -> None:
         """Who asks goes before who answers; whatever is left after the last step is killed."""
+        if self._disk is not None:
+            self._disk.cancel()
         began = time.monotonic()
         for name, end in STOP_STEPS:
             if child := self._children.get(name):

@@ -18,7 +18,7 @@ from twisted.internet import defer
 from inference import drain
 from inference.options import Options
 
-from . import checks
+from . import checks, surroundings
 from .connection import Connection
 
 logger = logging.getLogger(__name__)
@@ -132,6 +132,7 @@ def run(options: Options) -> int:
     from project.asgi import application
     from project.threads import start_threads
 
+    surroundings.allow_many_files()
     start_threads()
     # Every stream waits while another thread, such as the recorder's, keeps the GIL, and while what has been
     # imported is searched for garbage.

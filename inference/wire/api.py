@@ -62,7 +62,7 @@ class Api(Protocol):
 
     @property
     def name(self) -> str:
-        """A short name for operators: chat, completions or completion."""
+        """A short name for operators: chat/completions, completions or completion."""
 
     def parse(self, body: Any, defaults: Defaults) -> GenerationRequest:
         """The request that a decoded JSON body asks for; raises RequestError."""

@@ -16,6 +16,7 @@ def common(body: Body, defaults: Defaults, *, low: int) -> dict[str, Any]:
         "max_tokens": params.max_tokens(body, defaults.max_tokens, defaults.longest, low=low),
         "stop": params.stop(body),
         "stream": boolean(body, "stream"),
+        "cache_prompt": boolean(body, "cache_prompt", True),
         "priority": params.priority(body, defaults.priority),
         "n_keep": integer(body, "n_keep", defaults.keep, -1),
         "n_discard": integer(body, "n_discard", 0, 0),

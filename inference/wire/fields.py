@@ -5,14 +5,15 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from inference.wire.errors import invalid
 
 INT32_MAX = 2**31 - 1
-MOST_VALUES = 2**18  # of a request's body; each costs some microseconds in which nobody else is served
+MOST_VALUES = 2**18  # of a request's body; each costs half a microsecond and some dozens of bytes
 # Strings in JSON; one without an end goes on to the end, so that no text is read twice.
-_STRINGS = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
+_STRINGS = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
 Body = dict[str, Any]
 
 
@@ -40,8 +41,13 @@ def is_int(value: Any) -> bool:
     return type(value) is int  # bool is a subclass of int, and true is not a number
 
 
-def is_token_id(value: Any) -> bool:
-    return is_int(value) and 0 <= value <= INT32_MAX
+def are_token_ids(values: Sequence[Any], *, or_texts: bool = False) -> bool:
+    """Whether all are, asked of all at once: there can be hundreds of thousands."""
+    types = set(map(type, values))
+    if or_texts and str in types:
+        types.remove(str)
+        values = [value for value in values if type(value) is not str]
+    return not types or (types == {int} and min(values) >= 0 and max(values) <= INT32_MAX)
 
 
 def boolean(body: Body, name: str, default: bool = False) -> bool:

@@ -24,7 +24,7 @@ from inference.wire.choices import choices
 from inference.wire.common import common
 from inference.wire.encoder import EventEncoder, outcome
 from inference.wire.errors import RequestError, invalid
-from inference.wire.fields import MOST_VALUES, Body, boolean, is_token_id, json_object
+from inference.wire.fields import MOST_VALUES, Body, are_token_ids, boolean, json_object
 from inference.wire.unsupported import refuse_unsupported
 
 MOST_TEXT = 2**20  # characters that are tokenised for somebody
@@ -52,7 +52,7 @@ def parse_tokenize(body: Any) -> dict[str, Any]:
 def parse_detokenize(body: Any) -> dict[str, Any]:
     """The body of a detokenize job: tokens, a list of ids. Raises RequestError."""
     tokens = json_object(body).get("tokens")
-    if not isinstance(tokens, list) or len(tokens) > MOST_VALUES or not all(map(is_token_id, tokens)):
+    if not isinstance(tokens, list) or len(tokens) > MOST_VALUES or not are_token_ids(tokens):
         message = f'"tokens" must be a list of at most {MOST_VALUES} token ids (integers of at least 0).'
         raise invalid("tokens", message)
     return {"tokens": tokens}

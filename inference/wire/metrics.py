@@ -17,6 +17,7 @@ Snapshot = dict[str, Any]
 
 _COUNTERS = {
     "prompt_tokens_total": "Prompt tokens processed.",
+    "prompt_tokens_cached_total": "Prompt tokens that were kept from earlier prompts, and not processed.",
     "prompt_seconds_total": "Seconds spent on prompts.",
     "tokens_predicted_total": "Tokens generated.",
     "tokens_predicted_seconds_total": "Seconds spent on generating.",
@@ -109,6 +110,7 @@ class _Workers(Collector):
             "Bytes of host RAM that resumed sequences keep for their next park.",
             total("preempt_ram_kept_bytes"),
         )
+        yield "cache_ram_bytes", "Bytes of host RAM that computed prompts take.", total("cache_ram_bytes")
         held = sum(bool(chat.get("held")) for s in snapshots for chat in s["parked"])
         yield "requests_held", "Parked requests that an operator holds.", held
         now = time.time()

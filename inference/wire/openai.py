@@ -58,7 +58,7 @@ class _OpenAI(ABC):
 class Chat(_OpenAI):
     """POST /v1/chat/completions"""
 
-    name = "chat"
+    name = "chat/completions"  # "chat" are the answers of the pages
 
     def _source(self, body: Body, max_choices: int) -> dict[str, Any]:
         return {"messages": prompts.messages(body), "n": choices(body, 1, max_choices)}

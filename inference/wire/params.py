@@ -7,7 +7,7 @@ from typing import Any
 
 from inference.messages import HIGHEST, LOWEST, PRIORITIES, RANDOM_SEED, SamplingParams
 from inference.wire.errors import invalid
-from inference.wire.fields import INT32_MAX, Body, boolean, integer, is_int, is_token_id, number
+from inference.wire.fields import INT32_MAX, Body, are_token_ids, boolean, integer, is_int, number
 
 MAX_STOP_STRINGS = 16
 MAX_STOP_LENGTH = 500  # characters; each token is compared with each of them
@@ -140,9 +140,8 @@ def _logit_bias(body: Body) -> tuple[tuple[int | str, float], ...]:
         return tuple((_token_or_text(key), _bias(bias)) for key, bias in value.items())
     if not isinstance(value, list) or not all(isinstance(pair, list) and len(pair) == 2 for pair in value):
         raise invalid("logit_bias", '"logit_bias" must be an object or a list of [token, bias] pairs.')
-    for token, _ in value:
-        if not (is_token_id(token) or isinstance(token, str)):
-            raise invalid("logit_bias", '"logit_bias": a token must be given as its id or as text.')
+    if not are_token_ids([token for token, _ in value], or_texts=True):
+        raise invalid("logit_bias", '"logit_bias": a token must be given as its id or as text.')
     return tuple((token, _bias(bias)) for token, bias in value)
 
 

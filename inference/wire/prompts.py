@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from inference.messages import Prompt
-from inference.wire.errors import invalid
-from inference.wire.fields import Body, is_token_id
+from inference.wire.choices import MAX_CHOICES
+from inference.wire.errors import RequestError, invalid
+from inference.wire.fields import Body, are_token_ids
 
 ROLES = ("system", "developer", "user", "assistant", "tool")
 _KEPT = ("name", "tool_calls", "tool_call_id")  # for the templates that know them
@@ -17,9 +18,11 @@ MOST_NESTED = 32  # of tool calls, whose arguments can be anything
 def prompts(body: Body) -> tuple[Prompt, ...]:
     """One prompt or several: a list of prompts is told from a prompt that is a list by what it holds."""
     value = body.get("prompt")
-    return (
-        tuple(map(_prompt, value)) if isinstance(value, list) and _holds_prompts(value) else (_prompt(value),)
-    )
+    if not (isinstance(value, list) and _holds_prompts(value)):
+        return (_prompt(value),)
+    if len(value) > MAX_CHOICES:
+        raise invalid("prompt", f"{len(value)} prompts: at most {MAX_CHOICES} choices a request.")
+    return tuple(map(_prompt, value))
 
 
 def source(found: tuple[Prompt, ...]) -> dict[str, Any]:
@@ -37,17 +40,15 @@ def _prompt(value: Any) -> Prompt:
         raise invalid("prompt", '"prompt" must be a string or a list of token ids and strings.')
     if not value:
         raise invalid("prompt", '"prompt" must not be an empty list.')
-    for part in value:
-        if not (isinstance(part, str) or is_token_id(part)):
-            raise invalid("prompt", '"prompt" may list only token ids (integers of at least 0) and strings.')
+    if not are_token_ids(value, or_texts=True):
+        raise invalid("prompt", '"prompt" may list only token ids (integers of at least 0) and strings.')
     return tuple(value)
 
 
 def _holds_prompts(values: list[Any]) -> bool:
     """Whether a list is of prompts, not itself one: lists, or strings alone."""
-    return bool(values) and (
-        any(isinstance(value, list) for value in values) or all(isinstance(value, str) for value in values)
-    )
+    types = set(map(type, values))
+    return list in types or types == {str}
 
 
 def messages(body: Body) -> tuple[dict[str, Any], ...]:
@@ -86,17 +87,23 @@ def _content(content: Any, role: str, where: str) -> str:
         return ""
     if not isinstance(content, list):
         raise invalid("messages", f'"{where}.content" must be a string or a list of text parts.')
-    return "\n".join(_part(part, f"{where}.content[{i}]") for i, part in enumerate(content))
+    for i, part in enumerate(content):
+        if not _is_text(part):
+            raise _no_text(part, f"{where}.content[{i}]")
+    return "\n".join(part["text"] for part in content)
 
 
-def _part(part: Any, where: str) -> str:
+def _is_text(part: Any) -> bool:
+    return isinstance(part, dict) and part.get("type") == "text" and isinstance(part.get("text"), str)
+
+
+def _no_text(part: Any, where: str) -> RequestError:
+    """Why it is none."""
     if not isinstance(part, dict) or not isinstance(part.get("type"), str):
-        raise invalid("messages", f'"{where}" must be an object with a "type".')
+        return invalid("messages", f'"{where}" must be an object with a "type".')
     if part["type"] != "text":
-        raise invalid("messages", f'"{where}" is of type "{part["type"]}": only text is supported here.')
-    if not isinstance(part.get("text"), str):
-        raise invalid("messages", f'"{where}.text" must be a string.')
-    return str(part["text"])
+        return invalid("messages", f'"{where}" is of type "{part["type"]}": only text is supported here.')
+    return invalid("messages", f'"{where}.text" must be a string.')
 
 
 def _depth_is_over(most: int, value: Any) -> bool:

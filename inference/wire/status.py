@@ -79,8 +79,21 @@ def props(snapshots: Sequence[Snapshot], defaults: Defaults) -> dict[str, Any]:
 
 def models(snapshots: Sequence[Snapshot]) -> dict[str, Any]:
     """The body of GET /v1/models: each model that a worker has, once."""
-    found = {s["model"]["alias"]: _model(s) for s in snapshots if s["state"] == "ready"}
-    return {"object": "list", "data": list(found.values())}
+    return {"object": "list", "data": list(_models(snapshots).values())}
+
+
+def model(snapshots: Sequence[Snapshot], id: str) -> dict[str, Any]:
+    """The body of GET /v1/models/{id}; raises RequestError: 404 for another, 503 while no worker is ready."""
+    _ready(snapshots)
+    found = _models(snapshots)
+    if id not in found:
+        message = f'There is no model "{id:.200}" here: {", ".join(found)}.'
+        raise RequestError(404, "", message, "model", {"code": "model_not_found"})
+    return found[id]
+
+
+def _models(snapshots: Sequence[Snapshot]) -> dict[str, dict[str, Any]]:
+    return {s["model"]["alias"]: _model(s) for s in snapshots if s["state"] == "ready"}
 
 
 def _model(snapshot: Snapshot) -> dict[str, Any]:

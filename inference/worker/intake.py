@@ -53,7 +53,7 @@ class Intake:
                 message = f"prompt {len(prompts)}: {failed.message}"
                 raise Refused(replace(failed, message=message)) from refused
         return [
-            self._sequence(id, job.owner, choice, prompts[index // request.n].copy(), seeds.get(id, -1))
+            self._sequence(id, job, choice, prompts[index // request.n].copy(), seeds.get(id, -1))
             for index, (id, choice) in enumerate(zip(job.generations(), choices, strict=True))
         ]
 
@@ -85,7 +85,7 @@ class Intake:
         return self.model.tokenize(text, add_special=add_special, parse_special=True)
 
     def _sequence(
-        self, id: str, owner: str, request: GenerationRequest, tokens: list[int], seed: int
+        self, id: str, job: Job, request: GenerationRequest, tokens: list[int], seed: int
     ) -> tuple[Accepted, Sequence]:
         # A window beyond the model's own is memory for nothing, times the number of choices.
         last_n = min(request.sampling.repeat_last_n, self.model.n_ctx_train)
@@ -101,7 +101,9 @@ class Intake:
             sampler=sampler,
             text=TextAssembler(request.stop),
             max_tokens=request.max_tokens,
-            owner=owner,
+            owner=job.owner,
+            account=job.account,
+            use_cache=request.cache_prompt,
             priority=request.priority,
             n_keep=request.n_keep,
             n_discard=request.n_discard,

@@ -17,7 +17,7 @@ from typing import Any
 from inference.broker import connect, control, log, occupancy
 from inference.broker.connect import patiently
 from inference.broker.control import Command, ControlReader
-from inference.broker.jobs import Claimed, JobReader
+from inference.broker.job_reader import Claimed, JobReader
 from inference.broker.lease import RENEW_EVERY_S, Fenced, Lease
 from inference.broker.listeners import LOOK_EVERY_S
 from inference.broker.publisher import Publisher

@@ -12,6 +12,7 @@ from typing import Any
 from inference.engine import device
 from inference.engine.engine import Engine
 from inference.engine.llama import Context, Model
+from inference.memory import free
 from inference.options import Options
 
 from .chat_template import ChatTemplate
@@ -57,19 +58,21 @@ class Replica:
             n_ctx_seq=n_ctx_seq,
             lone_chunk=GPU_LONE_CHUNK if model.on_gpu else CPU_LONE_CHUNK,
             preempt_ram=options.preempt_ram << 20 if options.preempt_ram > 0 else options.preempt_ram,
+            cache_ram=_cache_ram(options),
             rotate_after=options.rotate_after,
             context_shift=options.context_shift,
             preempt_every=options.preempt_every,
             on_trial=on_trial,
         )
         template = ChatTemplate(model.chat_template, bos=model.bos, eos=model.eos)
+        path = os.fsencode(options.model).decode(errors="replace")  # bytes that are no text can be in it
         about = {
             "worker": worker_id,
             "started_at": time.time(),
             "state": "ready",
             "model": {
-                "alias": options.alias or os.path.basename(options.model),
-                "path": options.model,
+                "alias": options.alias or os.path.basename(path),
+                "path": path,
                 "desc": model.desc,
                 "size": model.size,
                 "n_params": model.n_params,
@@ -85,3 +88,13 @@ class Replica:
             "exact": options.exact,
         }
         return cls(engine, Intake(model, template, n_ctx_seq), about, model.on_gpu)
+
+
+def _cache_ram(options: Options) -> int:
+    """Bytes for computed prompts, now that the model is loaded; -1: no bound."""
+    if not options.cache_prompt:
+        return 0
+    if options.cache_ram < 0:
+        return -1
+    wanted, there = options.cache_ram << 20, free()
+    return wanted if there is None else min(wanted, there // 2)

@@ -48,6 +48,7 @@ class Snapshots:
         counters["n_busy_slots_per_decode"] = busy / decodes if decodes else 0.0
         counters["preempt_ram_bytes"] = engine.parked_bytes
         counters["preempt_ram_kept_bytes"] = engine.kept_bytes
+        counters["cache_ram_bytes"] = engine.cached_bytes
         counters["copied_out_bytes_total"], counters["copied_in_bytes_total"] = engine.copied_bytes
         self._measure(now)
         head = engine.head

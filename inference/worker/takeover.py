@@ -9,7 +9,7 @@ from functools import partial
 
 from inference.broker import log, streams
 from inference.broker.connect import patiently
-from inference.broker.jobs import Claimed
+from inference.broker.job_reader import Claimed
 from inference.broker.log import Dated
 from inference.engine.past import Past
 from inference.engine.sequence import Sequence

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 
@@ -23,7 +24,9 @@ def lines(reply) -> list[list[str]]:
         return b"".join([piece async for piece in reply.streaming_content])
 
     assert reply.is_async  # under ASGI anything else would be gathered whole before it is sent
-    return list(csv.reader(io.StringIO(async_to_sync(read)().decode())))
+    text = async_to_sync(read)()
+    assert text.startswith(codecs.BOM_UTF8)  # without it Excel shows nobody's umlauts
+    return list(csv.reader(io.StringIO(text.decode("utf-8-sig"), newline="")))
 
 
 def test_it_holds_what_the_filters_let_through_newest_first(admin_client):
@@ -46,13 +49,20 @@ def test_pieces_join_without_a_gap_or_a_repeat_also_at_equal_times(admin_client,
     assert {row[0] for row in rows} == made
 
 
-@pytest.mark.parametrize("evil", ["=1+1", "+1", "-1+1", "@SUM(A1)", "\t=1", "\r=1"])
+@pytest.mark.parametrize("evil", ["=1+1", "+1", "-1+1", "@SUM(A1)", "\t=1", "\r=1", "\uff1d1+1"])
 def test_no_text_is_a_formula_to_a_spreadsheet(evil, admin_client):
     generation(model=evil, priority=-1)
     header, row = lines(admin_client.get(f"{GENERATIONS}export/"))
     told = dict(zip(header, row, strict=True))
     assert told["model"] == "'" + evil
     assert told["priority"] == "-1"  # a number is one
+
+
+def test_nor_is_what_follows_a_semicolon_where_that_ends_a_cell(admin_client):
+    generation(model='a";=1+1', error="a;\t-1\nb-1; c")
+    header, row = lines(admin_client.get(f"{GENERATIONS}export/"))
+    told = dict(zip(header, row, strict=True))
+    assert (told["model"], told["error"]) == ("a\";'=1+1", "a;'\t-1\nb-1; c")
 
 
 def test_a_search_can_be_exported_too(admin_client):

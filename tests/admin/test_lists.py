@@ -124,6 +124,7 @@ def test_the_values_of_a_column_are_found_each_once():
         ({"finish_reason__exact": "length"}, 0),
         ({"priority": "-7"}, 1),
         ({"priority": "99999999999999999999"}, 0),
+        ({"priority": "9" * 5000}, 2),
         ({"api_key": "none"}, 1),
         ({"api_key": "9999999999"}, 0),
         ({"api_key": "99999999999999999999"}, 2),

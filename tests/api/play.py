@@ -11,7 +11,7 @@ from typing import Any
 from django.contrib.auth.models import User
 
 from inference.broker.control import Command, ControlReader
-from inference.broker.jobs import JobReader
+from inference.broker.job_reader import JobReader
 from inference.broker.publisher import Publisher
 from inference.messages import TERMINAL, Answer, Event, Job
 from inference.models import ApiKey

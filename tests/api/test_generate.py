@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from threading import current_thread
+
 import pytest
 
 from inference import stream
@@ -18,6 +20,7 @@ from inference.messages import (
     Timings,
     Token,
 )
+from inference.wire.llamacpp import COMPLETION
 from tests.broker.play import END, told
 
 from .play import Client, Worker, fetch, working
@@ -46,6 +49,25 @@ async def some_intervals(worker: Worker) -> None:
     await worker.says(await worker.takes(), Accepted(3, 1, 9), PARK)
     await clock.hears(": preempt-keepalive", 3)
     await clock.leaves()
+
+
+@pytest.mark.parametrize("prompt", [[1, 2], [*range(2**18 - 2)]])
+async def test_a_long_body_is_read_beside_the_event_loop_and_reaches_the_worker_whole(prompt, monkeypatch):
+    parse, threads = COMPLETION.parse, []
+
+    def noted(*args):
+        threads.append(current_thread())
+        return parse(*args)
+
+    monkeypatch.setattr(COMPLETION, "parse", noted)
+    async with working() as worker:
+        client = Client("POST", "/completion", {"prompt": prompt})
+        job = await worker.takes()
+        await worker.says(job, *told("a"))
+        await client.ends()
+    assert GenerationRequest.from_dict(job.body).prompt == tuple(prompt)
+    assert client.json["prompt"] == prompt
+    assert (threads == [current_thread()]) == (len(prompt) == 2)
 
 
 @pytest.mark.parametrize("path", ["/v1/chat/completions", "/chat/completions"])

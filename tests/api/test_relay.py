@@ -41,7 +41,7 @@ async def relayed(*events: Event) -> list[bytes]:
     request = GenerationRequest(prompt="hi")
     encoder = COMPLETION.encoder(request, {"prompt": "hi"}, id="1", model="tiny", created=0)
     come: Any = Come(*events)
-    await stream.relay(come, encoder, Ids("1", shown=False), send, arrived=0.0, ping_every=None)
+    await stream.relay(come, encoder, Ids("1", shown=False), send, stream.Comments(0.0, None))
     return sent
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from inference import http
 from inference.messages import Answer, Failed
-from tests.broker.play import show
+from tests.broker.play import picture, show
 
 from .play import Client, fetch, working
 
@@ -30,6 +30,19 @@ async def test_the_models_can_be_seen_without_a_key(path, options):
     await show()
     client = await fetch("GET", path)
     assert [model["id"] for model in client.json["data"]] == ["tiny"]
+
+
+@pytest.mark.parametrize("path", ["/v1/models/", "/models/"])
+async def test_a_model_can_be_asked_for_by_its_name_whatever_it_holds(path, options):
+    options(api_keys=("secret",))
+    assert (await fetch("GET", path + "tiny")).status == 503  # none is ready
+    await show(model=picture()["model"] | {"alias": "some/tiny"})
+    client = await fetch("GET", path + "some/tiny")
+    assert (client.status, client.json["object"], client.json["id"]) == (200, "model", "some/tiny")
+    client = await fetch("GET", path + "tiny")
+    assert client.status == 404
+    assert client.json["error"]["code"] == "model_not_found"
+    assert "some/tiny" in client.json["error"]["message"]
 
 
 @pytest.mark.parametrize("path", ["/slots", "/props", "/metrics"])
@@ -100,9 +113,36 @@ async def test_another_method_is_a_405_that_names_the_right_one(method, path, al
     assert (client.status, client.headers["allow"]) == (405, allow)
 
 
-async def test_an_unknown_path_is_a_404_in_json():
-    client = await fetch("POST", "/v1/nothing", {})
-    assert (client.status, client.json["error"]["type"]) == (404, "not_found_error")
+@pytest.mark.parametrize(
+    "path", ["/v1", "/v1/", "/v1/nothing", "/slots/1/2", "/nothing", "/models/", "/props/x"]
+)
+async def test_an_unknown_path_is_a_404_in_json(path):
+    for method in ("GET", "POST", "DELETE"):
+        client = await fetch(method, path, {}, Host="localhost", Accept="*/*")
+        assert (client.status, client.json["error"]["type"]) == (404, "not_found_error")
+        assert f"There is no {path} here" in client.json["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("path", "what"),
+    [
+        ("/v1/embeddings", "embeddings"),
+        ("/embedding", "embeddings"),
+        ("/infill", "infilling"),
+        ("/v1/responses/x", "OpenAI's Responses API"),
+        ("/api/tags", "Ollama's API"),
+    ],
+)
+async def test_what_other_servers_have_is_a_404_that_names_it(path, what):
+    client = await fetch("POST", path, {}, Host="localhost")
+    assert client.status == 404
+    assert f"does not offer {what}." in client.json["error"]["message"]
+
+
+async def test_a_client_of_anthropics_reads_an_error_of_its_own():
+    client = await fetch("POST", "/v1/messages/count_tokens", {})
+    assert (client.status, client.json["type"]) == (404, "error")
+    assert client.json["error"].keys() == {"type", "message"}
 
 
 async def test_a_body_that_is_too_large_is_a_413(monkeypatch):

@@ -57,6 +57,14 @@ def ttft(port: int) -> float:
     return 1e3 * statistics.median(s.ttft for s in streams)
 
 
+def next_turn(port: int) -> float:
+    """Milliseconds to the first token of a prompt that begins with about 700 tokens that were just asked."""
+    said = f"{time.monotonic_ns()}. {LONG_PROMPT}"  # which nobody has asked before
+    for question in (said, f"{said}. {PROMPTS[0]}"):
+        [stream] = client.run([client.Stream(port, client.completion(question, 2) | {"cache_prompt": True})])
+    return 1e3 * stream.ttft
+
+
 def neighbour_gap(port: int) -> float:
     """Milliseconds: a decoding stream's worst gap while a prompt of about 700 tokens is processed."""
     neighbour = client.Stream(port, client.completion(PROMPTS[0], 300))
@@ -82,6 +90,7 @@ def main() -> None:
     measurements: list[Measurement] = [
         *((f"tokens/s, {n} streams", lambda port, n=n: throughput(port, n, args.tokens)) for n in (1, 4, 8)),
         ("time to first token, ms", ttft),
+        ("the next turn's first token, ms", next_turn),
         ("neighbour's worst gap, ms", neighbour_gap),
     ]
     if not args.only or "parking" in args.only:
@@ -124,7 +133,7 @@ def report(measurements: list[Measurement], ports: dict[str, int], rounds: int) 
         if len(medians) == 2:
             pairs = [a / b for a, b in zip(*figures.values(), strict=True)]
             ratio = f"  ratio {statistics.median(pairs):.3f} ({min(pairs):.3f}..{max(pairs):.3f})"
-        print(f"{name:28s} {line}{ratio}", flush=True)
+        print(f"{name:34s} {line}{ratio}", flush=True)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """What operators who watch cost: two endless chats, with nobody at a monitor and with twenty, by turns.
 
-The decode rate and the worker's CPU a step are ratios of watched over unwatched.
+The decode rate and the worker's CPU a step are ratios of watched over unwatched. Where the model's threads
+have all cores, whatever else computes shows in both: `bench` is what this process takes, which reads.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import http.cookiejar
 import json
 import re
+import selectors
 import socket
 import statistics
 import tempfile
@@ -15,7 +17,6 @@ import threading
 import time
 import urllib.parse
 import urllib.request
-from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,6 +27,7 @@ from tests.web.websocket import handshake
 MONITORS = 20
 SECONDS = 15.0  # of each measurement
 SETTLE_S = 3.0
+GULP_S = 0.5  # between two reads
 TICK_S = 0.01  # of the CPU times in /proc
 
 
@@ -33,6 +35,10 @@ class Figures(NamedTuple):
     tokens: float  # a second
     step: float  # ms of the worker's CPU
     web: float  # of a core
+    redis: float  # of a core
+    bench: float  # of a core
+    pictures: float  # a second, to each monitor
+    received: float  # kB a second, by each monitor
 
 
 def report(model_path: str, n_threads: int, rounds: int) -> None:
@@ -62,8 +68,11 @@ def _report(stack: Stack, rounds: int) -> None:
     for name, at in (("tokens/s", 0), ("worker's CPU a step", 1)):
         ratios = [a[at] / b[at] for a, b in zip(watched, without, strict=True)]
         _show(f"{name}, {MONITORS} monitors / none", ratios)
-    _show("web, of a core, no monitor", [figures.web for figures in without])
-    _show(f"web, of a core, {MONITORS} monitors", [figures.web for figures in watched])
+    for name in ("web", "redis", "bench"):
+        for n, all in ((0, without), (MONITORS, watched)):
+            _show(f"{name}, of a core, {n} monitors", [getattr(figures, name) for figures in all])
+    _show("pictures a second to each", [figures.pictures for figures in watched])
+    _show("kB a second to each", [figures.received for figures in watched])
 
 
 def _sign_in(stack: Stack) -> str:
@@ -78,49 +87,80 @@ def _sign_in(stack: Stack) -> str:
     return "; ".join(f"{c.name}={c.value}" for c in jar)
 
 
-def _watch(stack: Stack, cookie: str) -> socket.socket:
-    """A monitor that asks for the last five minutes and reads what comes."""
+class _Monitors:
+    """Pages at the monitor that ask for the last five minutes. One thread reads what comes for all of them,
+    and seldom: the machine is the product's."""
+
+    def __init__(self, stack: Stack, cookie: str, n: int) -> None:
+        self.received = bytearray()  # by the first
+        self._selector = selectors.DefaultSelector()
+        for i in range(n):
+            client = _dial(stack, cookie)
+            client.setblocking(False)
+            self._selector.register(client, selectors.EVENT_READ, i)
+        self._is_over = threading.Event()
+        self._thread = threading.Thread(target=self._read)
+
+    def __enter__(self) -> _Monitors:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._is_over.set()
+        self._thread.join()
+        for key in list(self._selector.get_map().values()):
+            key.fileobj.close()  # type: ignore[union-attr]
+        self._selector.close()
+
+    def _read(self) -> None:
+        while not self._is_over.wait(GULP_S):
+            for key, _ in self._selector.select(0):
+                data = key.fileobj.recv(1 << 20)  # type: ignore[union-attr]
+                if key.data == 0:
+                    self.received += data
+
+
+def _dial(stack: Stack, cookie: str) -> socket.socket:
     client = socket.create_connection(("127.0.0.1", stack.port))
     client.sendall(handshake(stack.port, "/ws/monitor/", cookie=cookie))
     head = client.recv(4096)
     assert b" 101 " in head, head
     text = json.dumps({"span": "5m"}).encode()
     client.sendall(bytes([0x81, 0x80 | len(text)]) + bytes(4) + text)  # masked with zeros
-    threading.Thread(target=_read, args=(client,), daemon=True).start()
     return client
 
 
-def _read(client: socket.socket) -> None:
-    try:
-        while client.recv(1 << 16):
-            pass
-    except OSError:
-        pass  # closed here
-
-
 def _measure(stack: Stack, cookie: str, n: int) -> Figures:
-    with ExitStack() as opened:
-        for _ in range(n):
-            opened.enter_context(_watch(stack, cookie))
+    with _Monitors(stack, cookie, n) as monitors:
         time.sleep(SETTLE_S)
         cpu, counters, began = _cpu(stack), _counters(stack), time.monotonic()
+        monitors.received.clear()
         time.sleep(SECONDS)
         seconds = time.monotonic() - began
         later, counted = _cpu(stack), _counters(stack)
+        received = bytes(monitors.received)
     tokens, steps = (counted[name] - counters[name] for name in ("tokens_predicted_total", "n_decode_total"))
-    worker, web = (later[name] - cpu[name] for name in ("worker", "web"))
-    return Figures(tokens / seconds, 1e3 * worker / steps, web / seconds)
+    used = {name: later[name] - cpu[name] for name in cpu}
+    return Figures(
+        tokens=tokens / seconds,
+        step=1e3 * used["worker"] / steps,
+        web=used["web"] / seconds,
+        redis=used["redis"] / seconds,
+        bench=used["bench"] / seconds,
+        pictures=received.count(b'{"workers":') / seconds,
+        received=1e-3 * len(received) / seconds,
+    )
 
 
 def _cpu(stack: Stack) -> dict[str, float]:
-    """Seconds that each of its processes has computed."""
-    found = {}
+    """Seconds that each of its processes has computed, and this one."""
+    found = {"redis": 0.0, "bench": time.process_time()}
     pid = stack.process.pid
     for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
         command = Path(f"/proc/{child}/cmdline").read_text().split("\0")
         times = Path(f"/proc/{child}/stat").read_text().rsplit(")", 1)[1].split()
-        name = next((name for name in ("worker", "web") if name in command), "other")
-        found[name] = (int(times[11]) + int(times[12])) * TICK_S
+        name = next((name for name in ("worker", "web") if name in command), "redis")
+        found[name] = found.get(name, 0.0) + (int(times[11]) + int(times[12])) * TICK_S
     return found
 
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from inference.broker import jobs, log
+from inference.broker import job_reader, jobs, log
 from inference.broker.connect import async_client
-from inference.broker.jobs import Claimed, JobReader
+from inference.broker.job_reader import Claimed, JobReader
 from inference.broker.keys import INCARNATIONS, JOBS, LEASE, RECORDS, WORKER_GROUP
 from inference.broker.lease import Fenced, Lease
 from inference.broker.publisher import Publisher
@@ -208,7 +208,7 @@ async def test_a_lost_answer_loses_no_job(monkeypatch):
         return found
 
     monkeypatch.setattr(worker.reader, "_read", lossy)
-    monkeypatch.setattr(jobs, "BLOCK_MS", 10)
+    monkeypatch.setattr(job_reader, "BLOCK_MS", 10)
     later = job()
     await jobs.submit(later)
     found = []

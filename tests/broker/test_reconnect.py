@@ -7,7 +7,7 @@ import pytest
 from inference.broker import connect, control, jobs, occupancy
 from inference.broker.control import Command, ControlReader
 from inference.broker.hub import hub
-from inference.broker.jobs import JobReader
+from inference.broker.job_reader import JobReader
 from inference.broker.publisher import Publisher
 
 from .play import END, job, new_id, numbered, picture, soon, told

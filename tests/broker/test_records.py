@@ -1,10 +1,11 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 from inference.broker import jobs, records
 from inference.broker.connect import sync_client
-from inference.broker.keys import RECORDS
+from inference.broker.keys import RECORDER_GROUP, RECORDS
 from inference.broker.publisher import Publisher
 from inference.broker.records import RecordReader
 from inference.messages import Answer
@@ -55,3 +56,22 @@ async def test_a_batch_that_was_not_acknowledged_comes_again(monkeypatch):
     assert again == first
     RecordReader().ack([entry for entry, _ in again])
     assert sync_client().xlen(RECORDS) == 0
+
+
+def test_a_reader_that_is_gone_is_forgotten_once_nothing_is_left_of_what_it_took(monkeypatch):
+    client: Any = sync_client()
+    client.delete(RECORDS)
+    client.xgroup_create(RECORDS, RECORDER_GROUP, id="0", mkstream=True)
+    for name in ("gone", "with a batch"):
+        client.xgroup_createconsumer(RECORDS, RECORDER_GROUP, name)
+    for _ in range(2):
+        client.xadd(RECORDS, {"r": "{}"})
+    client.xreadgroup(RECORDER_GROUP, "with a batch", {RECORDS: ">"}, count=1)
+    RecordReader().read()
+    assert len(client.xinfo_consumers(RECORDS, RECORDER_GROUP)) == 3
+    monkeypatch.setattr(records, "FORGET_AFTER_MS", -1)
+    client.xadd(RECORDS, {"r": "{}"})
+    reader = RecordReader()
+    reader.read()
+    names = {found["name"].decode() for found in client.xinfo_consumers(RECORDS, RECORDER_GROUP)}
+    assert names == {"with a batch", reader._name}

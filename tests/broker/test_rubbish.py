@@ -14,13 +14,14 @@ from inference.broker import hub as hub_module
 from inference.broker.connect import async_client, sync_client
 from inference.broker.control import Command, ControlReader
 from inference.broker.hub import hub
-from inference.broker.jobs import JobReader
+from inference.broker.job_reader import JobReader
 from inference.broker.keys import (
     CONTROL,
     IN_FLIGHT,
     INCARNATIONS,
     JOBS,
     PERMITS,
+    QUEUED,
     RECORDS,
     SUSPECTS,
     WORKERS,
@@ -36,7 +37,7 @@ from inference.broker.lease import Lease
 from inference.broker.publisher import Publisher
 from inference.broker.records import RecordReader
 from inference.broker.series import SPANS, Sample
-from inference.messages import Answer, Job, Token
+from inference.messages import Answer, Job, Token, encode_event
 
 from .play import END, job, new_id, numbered, picture, soon, told
 
@@ -111,6 +112,15 @@ async def test_where_there_is_no_log_but_something_else_it_is_the_same() -> None
         assert await follower.next(soon()) == (1, log.UNREADABLE)
 
 
+async def test_an_entry_without_a_number_is_no_event() -> None:
+    id = new_id()
+    await async_client().xadd(event_log(id), {"e": log.encode(list(map(encode_event, told("x"))))}, id="0-1")
+    assert await log.history(id) == []
+    assert await log.read(id) == []
+    await Publisher("w1").publish(numbered(id, told("a")))
+    assert [event for _, event, _ in await log.history(id)] == told("a")
+
+
 async def test_an_answer_to_a_command_that_cannot_be_read_is_none(rubbish: bytes) -> None:
     await async_client().xadd(event_log("reply"), {"e": rubbish}, id="1-0")
     assert await asyncio.to_thread(log.wait_sync, "reply", 1.0) is None
@@ -169,8 +179,9 @@ async def test_an_entry_of_the_queue_that_is_no_job_is_dropped(rubbish: bytes) -
     for raw in (rubbish, *made):
         await async_client().xadd(JOBS, {"job": raw})
     await async_client().xadd(JOBS, {rubbish or b"x": "y"})
+    await async_client().hset(QUEUED, wanted.id, rubbish)
     assert await jobs.submit_again(wanted) is not None
-    assert jobs.waiting_sync() == {wanted.id}
+    assert jobs.waiting_sync([new_id(), wanted.id]) == {wanted.id}
     found: list[Job] = []
     while not found:
         found = await reader.read()

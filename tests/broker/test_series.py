@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
 from inference.broker import series
 from inference.broker.connect import async_client
-from inference.broker.keys import WORKERS, lanes, ring, seen
+from inference.broker.keys import WORKERS, lanes, ring, seen, snapshot
 from inference.broker.series import Resolution, Sample
 
 from .play import new_id
@@ -117,8 +118,26 @@ async def test_the_lanes_of_a_worker_that_died_end_where_it_was_heard_of_last():
     assert told == [writing, [5.5, None, "gone", None, None], idle]
 
 
+async def test_the_end_of_lanes_that_are_gone_is_not_kept_for_ever():
+    worker = new_id()
+    await alone(worker)
+    await series.write(worker, QUIET, at=4.0)
+    await series.write(worker, QUIET, at=9.5, begins=True)
+    assert await async_client().ttl(lanes(worker)) > 0
+
+
 async def test_a_worker_that_never_lived_before_ends_nothing():
     worker = new_id()
     await alone(worker)
     await series.write(worker, QUIET, at=4.0, begins=True)
     assert await series.changes({}) == {}
+
+
+async def test_a_worker_is_known_as_long_as_it_lives_or_has_a_point():
+    gone, new, with_a_point, alive = (new_id() for _ in range(4))
+    await alone(gone, new, with_a_point, alive)
+    await async_client().set(snapshot(alive), "{}")
+    await series.write(with_a_point, QUIET)
+    await series.write(new, QUIET, begins=True)
+    names: Any = await async_client().smembers(WORKERS)
+    assert {name.decode() for name in names} == {new, with_a_point, alive}

@@ -30,7 +30,7 @@ def test_a_message_is_answered_with_what_to_do(as_ada: Client, chat: Chat, monke
 @pytest.mark.django_db
 def test_a_page_is_a_503_that_says_so(as_ada: Client, monkeypatch):
     monkeypatch.setattr(Chat.objects, "of", fail)
-    reply = as_ada.get("/")
+    reply = as_ada.get("/", HTTP_ACCEPT="text/html")
     assert (reply.status_code, b"Nothing is lost" in reply.content) == (503, True)
 
 

@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 from django.db import OperationalError
 from django.template.loader import render_to_string
-from django.test import RequestFactory
+from django.test import Client, RequestFactory
 
 from dashboard import views
 from dashboard.errors import ErrorPages
 
 HTML: Any = {"headers": {"Accept": "text/html,*/*"}}
 AGAIN = ["429", "500", "503", "offline"]  # what may be better in a moment
+PROGRAM: Any = {"headers": {"Accept": "application/json"}}
 ALL = ["400", "403", "403_csrf", "404", "405", "413", "429", "500", "503", "offline"]
 
 
@@ -35,8 +36,6 @@ def test_a_page_that_is_not_there(as_ada):
 
 
 def test_a_form_that_is_out_of_date(ada):
-    from django.test import Client
-
     client = Client(enforce_csrf_checks=True)
     client.force_login(ada)
     reply = client.post("/accounts/logout/", **HTML)
@@ -50,9 +49,24 @@ def test_an_address_that_is_no_page(as_ada):
     assert "This isn&#x27;t a page" in reply.text or "This isn't a page" in reply.text
 
 
-def test_a_program_gets_no_page(as_ada):
-    reply = as_ada.get("/chats/", headers={"Accept": "application/json"})
-    assert (reply.status_code, reply.content) == (405, b"")
+def test_a_program_gets_no_page_but_the_error_of_the_api(as_ada, monkeypatch):
+    reply = as_ada.get("/chats/", **PROGRAM)
+    assert (reply.status_code, reply["Allow"]) == (405, "POST")
+    assert reply.json()["error"]["message"] == "GET is not allowed here; use POST."
+    monkeypatch.setattr(views, "render", lambda *args, **kwargs: 1 / 0)
+    as_ada.raise_request_exception = False
+    for path, status in [("/nothing", 404), ("/chats/999/", 404), ("/monitor/", 403), ("/", 500)]:
+        reply = as_ada.get(path, **PROGRAM)
+        assert (reply.status_code, reply["Content-Type"]) == (status, "application/json")
+        assert reply.json()["error"].keys() == {"message", "type", "param", "code"}
+    reply = as_ada.get("/", headers={"Host": "evil.test"})
+    assert (reply.status_code, reply.json()["error"]["type"]) == (400, "invalid_request_error")
+
+
+def test_a_program_that_posts_to_a_page_hears_where_to_post():
+    reply = Client(enforce_csrf_checks=True).post("/", {}, "application/json", **PROGRAM)
+    assert reply.status_code == 403
+    assert "/openapi.json" in reply.json()["error"]["message"]
 
 
 @pytest.mark.parametrize("status", [405, 413, 429, 503])
@@ -95,3 +109,14 @@ def test_the_worker_of_the_offline_page_names_what_it_keeps_and_the_page_is_the_
     assert "ada" not in page
     client.logout()
     assert client.get("/offline/").text == page
+
+
+def test_the_worker_of_the_offline_page_is_another_for_each_language_and_no_other_for_whoever_asked_first(
+    client,
+):
+    def worker(language: str) -> str:
+        return str(client.get("/sw.js", headers={"accept-language": language}).text)
+
+    english, german = worker("en"), worker("de")
+    assert english != german
+    assert (worker("en"), worker("de")) == (english, german)

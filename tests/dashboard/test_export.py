@@ -64,6 +64,7 @@ def test_json_has_all_versions_settings_and_times(as_ada, told, generation):
         ("Über Boote", "filename*=utf-8''%C3%9Cber%20Boote.md"),
         ("...", 'filename="chat {pk}.md"'),
         ("x" * 200, f'filename="{"x" * 100}.md"'),
+        ("\U0001f642" * 100, f"filename*=utf-8''{'%F0%9F%99%82' * 50}.md"),
     ],
 )
 def test_a_title_makes_a_file_name_that_every_system_takes(as_ada, chat, title, name):

@@ -1,4 +1,4 @@
-"""A person who has as many answers on the way as he may is told calmly, and loses nothing."""
+"""A person who has as many answers under way as allowed is told calmly, and loses nothing."""
 
 from __future__ import annotations
 

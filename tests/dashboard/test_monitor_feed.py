@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import Any
 
 import pytest
@@ -9,8 +10,8 @@ from channels.testing import WebsocketCommunicator
 from django.contrib.auth.models import AnonymousUser, User
 
 from dashboard import consumers, live
-from dashboard.consumers import Monitor
-from inference.broker import occupancy, series
+from dashboard.consumers import ChatFeed, Monitor
+from inference.broker import occupancy, people, series
 from inference.broker.connect import async_client
 from tests.broker.play import count_readings, picture
 
@@ -28,8 +29,8 @@ class Socket(WebsocketCommunicator):  # type: ignore[misc]
         await super().wait(PATIENCE)
 
 
-def dial(user) -> Socket:
-    communicator = Socket(Monitor.as_asgi(), "/ws/monitor/")
+def dial(user, consumer: Any = Monitor) -> Socket:
+    communicator = Socket(consumer.as_asgi(), "/ws/monitor/")
     communicator.scope["user"] = user
     return communicator
 
@@ -105,19 +106,41 @@ async def test_without_redis_the_socket_closes_so_that_the_browser_says_it_is_no
 
 
 @pytest.mark.parametrize("rubbish", [{"type": "unheard.of"}, {}, [], 7])
-async def test_a_group_message_that_cannot_be_read_ends_the_socket_and_all_beside_it(rubbish: Any):
+async def test_a_group_message_that_cannot_be_read_ends_a_feed_and_all_beside_it(rubbish: Any):
     before = asyncio.all_tasks()
-    socket = dial(STAFF)
+    socket = dial(STAFF, ChatFeed)
     await socket.connect()
     await socket.receive_json_from()
     assert "_tell_while_it_may" in repr(asyncio.all_tasks() - before)
-    layer: Any = get_channel_layer()
-    channel = f"{layer.prefix}__group__{consumers.GROUP}"
-    await async_client().publish(channel, layer.serialize(rubbish))
+    await tell(people.group(STAFF.pk), rubbish)
     await asyncio.wait([socket.future])
     assert isinstance(socket.future.exception(), TypeError | ValueError | KeyError)
     while "_tell_while_it_may" in repr(asyncio.all_tasks() - before):  # noqa: ASYNC110 - any that is left
         await asyncio.sleep(0)
+
+
+async def tell(group: str, message: Any) -> None:
+    layer: Any = get_channel_layer()
+    await async_client().publish(f"{layer.prefix}__group__{group}", layer.serialize(message))
+
+
+async def test_one_ear_hears_for_all_monitors_and_only_while_there_are_some(monkeypatch):
+    monkeypatch.setattr(consumers, "AT_MOST_S", 2 * PATIENCE)  # they are told of what is heard alone
+    channel = f"{get_channel_layer().prefix}__group__{occupancy.GROUP}"
+    listening = [len(get_channel_layer()._get_layer().groups.get(channel, ()))]
+    sockets = [dial(STAFF) for _ in range(3)]
+    for socket in sockets:
+        await socket.connect()
+        await socket.receive_json_from()
+    listening.append(len(get_channel_layer()._get_layer().groups[channel]))
+    await tell(occupancy.GROUP, 7)  # whatever is said, there is news
+    for socket in sockets:
+        await socket.receive_json_from()
+        await socket.disconnect()
+    while groups := get_channel_layer()._get_layer().groups.get(channel):
+        assert len(groups) == 1
+        await asyncio.sleep(0)
+    assert listening == [0, 1]
 
 
 async def past_of(socket: Socket) -> Any:
@@ -168,6 +191,39 @@ async def test_monitors_of_the_same_moment_share_one_reading(monkeypatch):
     assert len(readings) == 1
     for socket in sockets:
         await socket.disconnect()
+
+
+async def test_monitors_share_what_is_new_of_the_past_whenever_they_came(monkeypatch):
+    loop = asyncio.get_running_loop()
+    clock = [loop.time()]
+    monkeypatch.setattr(loop, "time", lambda: clock[0])
+    readings: list[Any] = []
+    changes = series.changes
+
+    async def counted(after: Any) -> Any:
+        readings.append(after)
+        return await changes(after)
+
+    monkeypatch.setattr(series, "changes", counted)
+    await occupancy.put({"worker": "w1"})
+    pasts = [live.Past() for _ in range(10)]
+
+    async def look(past: live.Past) -> Any:
+        return json.loads(await past.news())["past"]
+
+    for i, past in enumerate(pasts):
+        past.choose("1h")
+        await series.write("w1", series.Sample(*(0,) * 9), [[i, 0, "idle", "", ""]])
+        clock[0] += 0.3
+        assert (await look(past))["whole"]
+    for _ in range(2):  # at the first look each takes what the others have
+        await series.write("w1", series.Sample(*(0,) * 9), [[99, 0, "idle", "", ""]])
+        clock[0] += live.LANES_EVERY_S
+        readings.clear()
+        found = [await look(past) for past in pasts]
+        assert not any(past["whole"] for past in found)
+    assert all(past == found[0] for past in found)
+    assert len(readings) == 1
 
 
 async def test_the_template_and_the_folder_of_a_model_are_not_sent_each_time():

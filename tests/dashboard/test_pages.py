@@ -44,6 +44,13 @@ def test_a_browser_keeps_no_chat_for_who_uses_it_next(as_ada, chat):
         assert "no-store" in as_ada.get(path)["Cache-Control"]
 
 
+def test_the_scripts_words_are_sent_again_only_in_another_language(client):
+    german = client.get("/words.js", headers={"accept-language": "de"})
+    for language, status in (("de", 304), ("en", 200)):
+        headers = {"accept-language": language, "if-none-match": german["ETag"]}
+        assert client.get("/words.js", headers=headers).status_code == status
+
+
 def test_the_sign_in_page_says_when_the_password_is_wrong(client, ada):
     reply = client.post("/accounts/login/", {"username": "ada", "password": "wrong"})
     assert b"match an account" in reply.content
@@ -70,7 +77,7 @@ def test_only_ones_own_chats_are_listed_newest_first(as_ada, ada, grace):
 
 def test_anothers_chat_is_not_found(as_ada, grace):
     chat = Chat.objects.create(user=grace, title="Hers")
-    reply = as_ada.get(f"/chats/{chat.pk}/")
+    reply = as_ada.get(f"/chats/{chat.pk}/", headers={"Accept": "text/html"})
     assert reply.status_code == 404
     assert b"Nothing here" in reply.content
     assert b"Hers" not in reply.content
@@ -121,7 +128,7 @@ def test_pages_hold_no_inline_script_or_style(client, staff, path):
 
 
 def test_the_monitor_is_for_staff_alone(as_ada):
-    reply = as_ada.get("/monitor/")
+    reply = as_ada.get("/monitor/", headers={"Accept": "text/html"})
     assert reply.status_code == 403
     assert b"This page is for staff" in reply.content
 

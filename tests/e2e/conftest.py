@@ -10,6 +10,7 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 from tests.engine import tiny
 
 from .api import KNIGHT, Reply, body, wait_until_idle
+from .monitor_feed import Feed
 from .stack import ROOT, Stack, launch_chromium, signed_in
 
 expect.set_options(timeout=40_000)  # a busy machine is no failure
@@ -88,3 +89,11 @@ def sign_in(browser: Browser, stack: Stack) -> Iterator[Callable[..., Page]]:
     """
     with ExitStack() as opened:
         yield lambda name, at=stack, **context: opened.enter_context(signed_in(browser, at, name, **context))
+
+
+@pytest.fixture
+def feed(sign_in: Callable[..., Page]) -> Feed:
+    """That of an open monitor."""
+    feed = Feed(sign_in("ada"))
+    feed.page.goto("/monitor/")
+    return feed

@@ -8,7 +8,6 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -26,8 +25,9 @@ from playwright.sync_api import Browser, Page, Playwright
 
 from inference.broker.control import Command
 from inference.broker.keys import CONTROL, snapshot
+from tests.served import ROOT as ROOT
+from tests.served import free_port as free_port
 
-ROOT = Path(__file__).resolve().parents[2]
 PASSWORD = "correct-horse-battery"
 PEOPLE = {"ada": True, "grace": False, "eve": True}  # name -> is staff
 ONLOOKER = "eve"  # staff who may look, and no more
@@ -66,13 +66,6 @@ def furnished() -> Path:
     command = [sys.executable, "manage.py", "shell", "--no-imports", "-c", code]
     subprocess.run(command, cwd=ROOT, check=True, env={**os.environ, "BERTH_DATA_DIR": str(folder)})
     return folder / DATABASE
-
-
-def free_port() -> int:
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        port: int = s.getsockname()[1]
-        return port
 
 
 class Stack:

@@ -11,9 +11,9 @@ from tests.broker.play import picture
 
 from .api import FIRST
 from .axe import assert_accessible
+from .monitor_feed import Feed, slot
 from .stack import Stack
 from .test_chat import ENDLESS, NEARLY_ALL, PAUSED, ask, state_line, stop, wait_for_words
-from .test_monitor_pictures import Feed, feed, slot  # noqa: F401 - a fixture
 
 pytestmark = [pytest.mark.browser, pytest.mark.model]
 
@@ -52,7 +52,7 @@ def test_the_errors_and_the_page_without_a_server(sign_in):
     assert_accessible(page)
 
 
-def test_the_monitor_when_it_is_quiet_with_a_menu_and_when_it_is_stale(feed: Feed):  # noqa: F811
+def test_the_monitor_when_it_is_quiet_with_a_menu_and_when_it_is_stale(feed: Feed):
     page = feed.page
     feed.show(picture())
     expect(page.get_by_role("status")).to_have_text("Live")

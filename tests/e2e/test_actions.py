@@ -147,7 +147,11 @@ def test_what_was_survives_a_reload_because_the_server_keeps_it(sign_in, endless
     press(monitor, "Park and hold", "Park and hold")
     press(monitor, "Release", "Release")
     wait_for_more_words(chat)
+    monitor.get_by_role("button", name="More: grace's chat").first.click()
+    menu = monitor.get_by_role("menu", name="grace's chat")
+    expect(menu).to_be_visible()
     stop(chat)
+    expect(menu).to_be_hidden()  # there is nothing to be done with it any more
     lane = monitor.get_by_role(
         "img", name=re.compile(r"^Slot \d in the last 5 minutes: .*grace: held.*grace: writing")
     )

@@ -20,8 +20,11 @@ def test_the_body_with_parks_is_the_body_without(path: str, stack: Stack, parkin
     parked = Reply(parking_stack.port, path, request).read()
     assert plain.notices == []
     assert parked.notices == [": preempted", ": resumed"] * 5
-    data = [without_ids_and_times(line) for line in parked.lines if not line.startswith(":")]
-    assert data == [without_ids_and_times(line) for line in plain.lines]
+    with_parks, without = (
+        [without_ids_and_times(line) for line in reply.lines if not line.startswith(":")]
+        for reply in (parked, plain)
+    )
+    assert with_parks == without
 
 
 def test_sampled_text_survives_parks(stack: Stack, parking_stack: Stack) -> None:
@@ -58,6 +61,21 @@ def test_a_prompt_that_cannot_fit_is_refused_before_the_stream_opens(path: str, 
     assert error["n_prompt_tokens"] > 512
     assert error["n_ctx"] == 512
     assert "context" in error["message"]
+
+
+def test_of_the_next_turn_only_what_is_new_is_computed(stack: Stack) -> None:
+    wait_until_idle(stack)
+    said = [{"role": "user", "content": " ".join(["A fisherman of this village mends his nets."] * 20)}]
+    usages = []
+    for turn in range(3):
+        request = {"messages": said, "max_tokens": 4, "ignore_eos": True, "cache_prompt": turn < 2}
+        answer = Reply(stack.port, "/v1/chat/completions", request).json()
+        said = [*said, answer["choices"][0]["message"], {"role": "user", "content": "And then?"}]
+        usages.append((answer["usage"], answer["timings"]))
+    cached = [usage["prompt_tokens_details"]["cached_tokens"] for usage, _ in usages]
+    assert cached == [0, 128, 0]
+    for usage, timings in usages:
+        assert timings["cache_n"] + timings["prompt_n"] == usage["prompt_tokens"] > 200
 
 
 def test_slots_never_show_text(stack: Stack, filler: Reply) -> None:

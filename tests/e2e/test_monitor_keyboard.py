@@ -1,5 +1,5 @@
 """The monitor with the keyboard alone: everything is reached in the order in which it is read, and whoever
-opened something is back where he was when it closes."""
+opened something is back where they were when it closes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from playwright.sync_api import Page, expect
 
 from tests.broker.play import picture
 
-from .test_monitor_pictures import Feed, a_past, feed, parked, queued, slot  # noqa: F401 - a fixture
+from .monitor_feed import Feed, a_past, parked, queued, slot
 
 pytestmark = pytest.mark.browser
 
@@ -33,7 +33,7 @@ def more(page: Page, who: str = "ada"):
     return page.get_by_role("button", name=f"More: {who}'s chat")
 
 
-def test_the_tab_key_reaches_everything_in_the_order_of_reading(feed: Feed):  # noqa: F811
+def test_the_tab_key_reaches_everything_in_the_order_of_reading(feed: Feed):
     page = feed.page
     feed.show(busy())
     feed.send(past=a_past(0, [[0, 1, 0, 0, 0, None, 0]]))
@@ -47,7 +47,7 @@ def test_the_tab_key_reaches_everything_in_the_order_of_reading(feed: Feed):  # 
     assert {"Park and hold: ada's chat", "More: bob's chat", "Release: di's chat"} < set(seen)
 
 
-def test_a_menu_and_a_dialog_give_the_focus_back(feed: Feed):  # noqa: F811
+def test_a_menu_and_a_dialog_give_the_focus_back(feed: Feed):
     page = feed.page
     feed.show(busy())
     dialog = page.get_by_role("dialog")
@@ -74,7 +74,7 @@ def test_a_menu_and_a_dialog_give_the_focus_back(feed: Feed):  # noqa: F811
     expect(more(page)).to_be_focused()
 
 
-def test_a_button_keeps_the_focus_when_its_chat_moves(feed: Feed):  # noqa: F811
+def test_a_button_keeps_the_focus_when_its_chat_moves(feed: Feed):
     page = feed.page
     feed.show(busy())
     more(page).focus()
@@ -86,7 +86,7 @@ def test_a_button_keeps_the_focus_when_its_chat_moves(feed: Feed):  # noqa: F811
     expect(more(page)).to_be_focused()
 
 
-def test_what_an_action_did_is_said_and_the_focus_stays(feed: Feed):  # noqa: F811
+def test_what_an_action_did_is_said_and_the_focus_stays(feed: Feed):
     page = feed.page
     page.route("**/monitor/park", lambda route: route.fulfill(json={}))
     feed.show(busy())

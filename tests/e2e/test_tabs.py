@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Error, Page, expect
 
 from inference.messages import Token
 
@@ -80,6 +80,8 @@ def test_what_is_done_on_one_device_is_seen_on_the_other_without_a_reload(sign_i
     deleted = phone.get_by_text("This chat has been deleted.")
     expect(deleted).to_be_visible()
     expect(phone.locator("#send")).to_be_disabled()
+    with pytest.raises(Error, match="This chat is not there any more"):
+        phone.evaluate(POST, ["title", {"title": "Too late"}])
     expect(in_list(beside, chat)).to_have_count(0)
     laptop.evaluate(POST, ["restore", {}])
     expect(deleted).to_be_hidden()

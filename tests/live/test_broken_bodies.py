@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import codecs
+import gzip
 import json
 from collections.abc import Iterator
 
@@ -185,6 +187,7 @@ def test_what_is_no_http_is_refused_and_the_connection_closed(stack: Stack, what
 TAKEN = {
     "HTTP/1.0": post("/completion", GOOD, version="1.0"),
     "a form": post("/completion", GOOD, "Content-Type: application/x-www-form-urlencoded"),
+    "a byte order mark": post("/completion", codecs.BOM_UTF8 + GOOD),
     "a broken form": post("/completion", GOOD, "Content-Type: multipart/form-data; boundary="),
     "no type": post("/completion", GOOD, "Content-Type: \xff/\xff;;;"),
     "chunks of a byte": CHUNKED + b"".join(b"1\r\n%c\r\n" % c for c in GOOD) + b"0\r\n\r\n",
@@ -202,6 +205,12 @@ TAKEN = {
 @pytest.mark.parametrize("what", TAKEN)
 def test_what_is_odd_but_clear_is_answered(stack: Stack, what: str) -> None:
     assert ask(stack, TAKEN[what]).status == 200
+
+
+def test_a_compressed_body_is_a_415_that_says_what_to_do(stack: Stack) -> None:
+    answer = ask(stack, post("/completion", gzip.compress(GOOD), "Content-Encoding: gzip"))
+    assert answer.status == 415
+    assert answer.message == "The request body is compressed. Send it without a Content-Encoding."
 
 
 @pytest.mark.parametrize(

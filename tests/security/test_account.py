@@ -15,8 +15,10 @@ from django.db import connection
 from django.test import Client as Browser
 from django.utils import timezone
 
+from dashboard import conversation, titles
 from dashboard.account import bounds, usage
 from inference.models import ApiKey, Chat, Generation, Message, OperatorAction, Share, UserLimits
+from inference.wire import openai
 
 from .conftest import SECRET, cancelled
 from .test_keys import everything_stored
@@ -143,13 +145,15 @@ def test_another_address_takes_the_password(browser, ada):
 
 def test_use_is_ones_own_in_the_browser_and_by_key(browser, ada, grace):
     key, _ = ApiKey.objects.create_key("laptop", ada)
-    now = timezone.now()
+    key_id, now = key.pk, timezone.now()
 
-    def use(user: User, days: int, tokens: int, key: ApiKey | None = None) -> None:
+    def use(
+        user: User, days: int, tokens: int, key: ApiKey | None = None, api: str = conversation.API
+    ) -> None:
         Generation.objects.create(
             user=user,
             api_key=key,
-            api="v1/completions" if key else "chat",
+            api=openai.CHAT.name if key else api,
             prompt_tokens=tokens,
             completion_tokens=2 * tokens,
             parked_s=tokens,
@@ -160,12 +164,16 @@ def test_use_is_ones_own_in_the_browser_and_by_key(browser, ada, grace):
     use(ada, 3, 10, key)
     use(ada, 20, 100)
     use(ada, 40, 1000)
+    use(ada, 0, 100_000, api=titles.API)  # which the server made for itself
     use(grace, 0, 10_000)
     found = browser.get("/account/").context["usage"]
     day, week, month = (tuple(figures) for _, figures in found.totals)
     assert (day, week, month) == ((1, 1, 2, 1), (2, 11, 22, 11), (3, 111, 222, 111))
     assert tuple(found.in_browser) == (2, 101, 202, 101)
-    assert tuple(found.of_key(key.pk)) == (1, 10, 20, 10)
+    assert tuple(found.of_key(key_id)) == (1, 10, 20, 10)
+    key.delete()
+    gone = browser.get("/account/").context["usage"]
+    assert (gone.gone, gone.in_browser) == (found.of_key(key_id), found.in_browser)
 
 
 def test_use_is_read_from_an_index_in_one_query(ada, django_assert_num_queries):
@@ -189,6 +197,8 @@ def test_limits_are_ones_own(browser, ada, options):
     assert re.search(r"Answers at once +7 .*Tokens of an answer +300 .*priority +normal", own_limits(browser))
     UserLimits.objects.create(user=ada, max_concurrent=2, max_priority=-1)
     assert re.search(r"Answers at once +2 .*priority +high", own_limits(browser))
+    german = browser.get("/account/", headers={"accept-language": "de"}).text
+    assert "<dd>hoch</dd>" in german
 
 
 def exported(browser: Browser) -> dict[str, Any]:

@@ -148,7 +148,7 @@ print(json.dumps({
 
 
 def test_behind_a_proxy_with_tls_cookies_and_pages_go_over_https_alone() -> None:
-    environ = {"BERTH_TLS_PROXY": "1", "ALLOWED_HOSTS": "chat.example.org"}
+    environ = {"BERTH_TLS_PROXY": "1", "ALLOWED_HOSTS": "www.example.org, chat.example.org"}
     done = manage("shell", "--no-imports", "-c", SHOW_LOGIN, **environ)
     shown = json.loads(done.stdout)
     assert shown["plain"] == [301, "https://chat.example.org/accounts/login/"]

@@ -12,9 +12,9 @@ from django.contrib.auth.models import User
 from django.db import OperationalError
 
 from inference import revocation
-from inference.messages import Token
+from inference.messages import Job, Token
 from inference.models import ApiKey, UserLimits
-from tests.api.play import Client, working
+from tests.api.play import Client, Worker, working
 from tests.broker.play import END
 
 from .play import BEGUN, signed_in, the_bell_can_be_heard
@@ -31,14 +31,20 @@ async def new_key(owner: User | None = None) -> tuple[ApiKey, dict[str, str]]:
     return row, {"Authorization": f"Bearer {plain}"}
 
 
+async def begun(worker: Worker, path: str, key: dict[str, str]) -> tuple[Client, Job]:
+    """A stream of this key's that has its first text."""
+    client = Client("POST", path, STREAM, **key)
+    job = await worker.takes()
+    await worker.says(job, *BEGUN)
+    await client.hears("once")
+    return client, job
+
+
 @pytest.mark.parametrize("end", ENDS)
 async def test_a_stream_ends_with_its_key_and_its_generation_is_cancelled(end, ada):
     row, key = await new_key(ada)
     async with working() as worker:
-        client = Client("POST", "/v1/completions", STREAM, **key)
-        job = await worker.takes()
-        await worker.says(job, *BEGUN)
-        await client.hears("once")
+        client, job = await begun(worker, "/v1/completions", key)
         await sync_to_async(end)(row)
         await client.ends()
         await worker.is_told_to_cancel(job)
@@ -80,12 +86,8 @@ async def test_the_streams_of_other_keys_go_on(ada, grace):
     row, key = await new_key(ada)
     _, other = await new_key(grace)
     async with working() as worker:
-        stays = Client("POST", "/completion", STREAM, **other)
-        job = await worker.takes()
-        goes = Client("POST", "/completion", STREAM, **key)
-        await worker.says(await worker.takes(), *BEGUN)
-        await worker.says(job, *BEGUN)
-        await goes.hears("once")
+        stays, job = await begun(worker, "/completion", other)
+        goes, _ = await begun(worker, "/completion", key)
         await sync_to_async(revoke)(row)
         await goes.ends()
         await worker.says(job, Token(2, " more"), END)
@@ -106,9 +108,7 @@ async def test_streams_go_on_while_the_database_is_away_and_end_when_it_is_back(
 
     monkeypatch.setattr(revocation, "_ask", away)
     async with working() as worker:
-        client = Client("POST", "/completion", STREAM, **key)
-        job = await worker.takes()
-        await worker.says(job, *BEGUN)
+        client, job = await begun(worker, "/completion", key)
         await sync_to_async(revoke)(row)
         for _ in range(3):
             await asked.acquire()
@@ -123,9 +123,7 @@ async def test_streams_go_on_while_the_database_is_away_and_end_when_it_is_back(
 async def test_the_limits_of_a_key_hold_for_its_next_request_not_for_a_stream_that_runs(ada):
     row, key = await new_key(ada)
     async with working() as worker:
-        client = Client("POST", "/completion", STREAM, **key)
-        job = await worker.takes()
-        await worker.says(job, *BEGUN)
+        client, job = await begun(worker, "/completion", key)
         await sync_to_async(UserLimits.objects.create)(user=ada, max_concurrent=1)
         await sync_to_async(ApiKey.objects.filter(pk=row.pk).update)(max_output=1, max_concurrent=1)
         await worker.says(job, END)
@@ -137,10 +135,7 @@ async def test_a_revoked_key_is_heard_at_once(ada, monkeypatch):
     monkeypatch.setattr(revocation, "LOOK_EVERY_S", 3600)
     row, key = await new_key(ada)
     async with working() as worker:
-        client = Client("POST", "/v1/completions", STREAM, **key)
-        job = await worker.takes()
-        await worker.says(job, *BEGUN)
-        await client.hears("once")
+        client, _ = await begun(worker, "/v1/completions", key)
         await the_bell_can_be_heard()
         browser = await sync_to_async(signed_in)(ada)
         await sync_to_async(browser.post)(f"/account/keys/{row.pk}/revoke/")

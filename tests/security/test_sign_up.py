@@ -67,6 +67,28 @@ def test_a_name_that_somebody_has_or_might_be_taken_for_is_refused(name):
 
 
 @pytest.mark.parametrize(
+    ("has", "wants"),
+    [
+        ("сара", "capa"),
+        ("capa", "Сара"),
+        ("νικο", "viko"),
+        ("änne", "ÄNNE"),  # which SQLite takes for two
+    ],
+)
+def test_a_name_that_looks_like_somebody_s_is_taken(has, wants):
+    User.objects.create_user(has)
+    assert "This name is taken. Choose another." in sign_up(name=wants).text
+    assert sign_up(name=wants + "7").status_code == 302
+
+
+def test_a_name_has_letters_of_one_alphabet():
+    assert "letters of one alphabet" in sign_up(name="аnna").text
+    assert not User.objects.exists()
+    assert sign_up(name="Анна2").status_code == 302
+    assert sign_up(name="田中anna").status_code == 302
+
+
+@pytest.mark.parametrize(
     "name", ["a", "a" * 31, "a b", "a\u202eb", "a\nb", "<b>", "-a", "a/b", "a@b", "\u200bab"]
 )
 def test_a_name_that_could_deceive_is_refused_with_the_rule(name):

@@ -10,7 +10,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 
@@ -19,10 +18,9 @@ from inference.messages import Job, Token
 from tests.api.play import Worker, working
 from tests.broker.play import END, told
 from tests.conftest import DATA_DIR, TIED
-from tests.e2e.stack import free_port
+from tests.served import ROOT, free_port
 from tests.web.conftest import KEY, WebServer
 
-ROOT = Path(__file__).resolve().parents[2]
 BODY = json.dumps({"prompt": "hi", "stream": True}).encode()
 
 

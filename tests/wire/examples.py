@@ -23,9 +23,9 @@ from inference.wire.openai import CHAT, COMPLETIONS
 DEFAULTS = Defaults()
 APIS: list[Api] = [CHAT, COMPLETIONS, COMPLETION]
 SOURCES: dict[str, dict[str, Any]] = {
-    "chat": {"messages": [{"role": "user", "content": "Hello"}]},
-    "completions": {"prompt": "Hello"},
-    "completion": {"prompt": "Hello"},
+    CHAT.name: {"messages": [{"role": "user", "content": "Hello"}]},
+    COMPLETIONS.name: {"prompt": "Hello"},
+    COMPLETION.name: {"prompt": "Hello"},
 }
 TIMINGS = Timings(prompt_n=5, prompt_ms=20.0, predicted_n=4, predicted_ms=80.0)
 MODEL = 'smol "\0" lm'  # a name that would break careless quoting
@@ -143,6 +143,7 @@ def snapshot(**fields: Any) -> dict[str, Any]:
         "queue": [{"generation": "g2", "owner": "carol", "since": 9.5, "n_prompt_tokens": 12}],
         "counters": {
             "prompt_tokens_total": 200,
+            "prompt_tokens_cached_total": 60,
             "prompt_seconds_total": 4.0,
             "tokens_predicted_total": 300,
             "tokens_predicted_seconds_total": 6.0,
@@ -152,6 +153,7 @@ def snapshot(**fields: Any) -> dict[str, Any]:
             "n_resume_total": 2,
             "preempt_ram_bytes": 4096,
             "preempt_ram_kept_bytes": 512,
+            "cache_ram_bytes": 2048,
             "recomputed_tokens_total": 7,
             "copied_out_bytes_total": 9000,
             "copied_in_bytes_total": 8000,

@@ -20,6 +20,7 @@ def labelled(snapshots, name):
 
 ONE = {
     "prompt_tokens_total": 200,
+    "prompt_tokens_cached_total": 60,
     "prompt_seconds_total": 4,
     "tokens_predicted_total": 300,
     "tokens_predicted_seconds_total": 6,
@@ -36,6 +37,7 @@ ONE = {
     "kv_cache_tokens": 128,
     "preempt_ram_bytes": 4096,
     "preempt_ram_kept_bytes": 512,
+    "cache_ram_bytes": 2048,
     "recomputed_tokens_total": 7,
     "copied_out_bytes_total": 9000,
     "copied_in_bytes_total": 8000,

@@ -101,6 +101,7 @@ def test_a_good_value_is_taken(api, name, value):
         ("ignore_eos", 1),
         ("ignore_eos", "true"),
         ("stream", 1),
+        ("cache_prompt", "no"),
         ("stream", "yes"),
         ("model", 3),
         ("model", ["m"]),
@@ -135,9 +136,15 @@ def test_a_bad_value_is_refused_by_name(api, name, value):
 
 @every_api
 def test_unknown_fields_and_those_without_effect_are_let_through(api):
-    fields = {"user": "u", "metadata": {"a": 1}, "cache_prompt": False, "id_slot": 3, "service_tier": "auto"}
+    fields = {"user": "u", "metadata": {"a": 1}, "id_slot": 3, "service_tier": "auto"}
     fields |= {"store": True, "parallel_tool_calls": True, "made_up": [1, {}], "timings_per_token": True}
     assert parse(api, **fields) == parse(api)
+
+
+@every_api
+def test_a_prompt_may_be_kept_unless_the_request_says_no(api):
+    assert parse(api).cache_prompt is parse(api, cache_prompt=True).cache_prompt is True
+    assert parse(api, cache_prompt=False).cache_prompt is False
 
 
 @every_api

@@ -10,7 +10,6 @@ import sys
 import uuid
 from contextlib import AsyncExitStack
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from inference.broker import jobs
@@ -29,8 +28,8 @@ from inference.messages import (
     SamplingParams,
     Token,
 )
+from tests.served import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 TIED = ROOT / "inference/serve/tied.py"
 FLAGS = ["--ctx-size", "1024", "--parallel", "3", "--threads", "1", "--exact", "--rotate-after", "0"]
 

@@ -189,6 +189,14 @@ def test_a_sequence_has_its_requests_priority(intake: Intake) -> None:
 QUESTION = {"role": "user", "content": "Hi"}
 
 
+def test_a_sequence_has_its_jobs_account_and_its_requests_wish_for_the_cache(intake: Intake) -> None:
+    for wanted in (True, False):
+        request = GenerationRequest(prompt="Hello", cache_prompt=wanted)
+        job = Job(ID, "generate", request.to_dict(), "", account="user:1")
+        [(_, seq)] = intake.generations(job)
+        assert (seq.account, seq.use_cache) == ("user:1", wanted)
+
+
 def test_an_answer_that_comes_last_is_left_open(intake: Intake, model: Model) -> None:
     messages = (QUESTION, {"role": "assistant", "content": "Hello, Ad"})
     prompt = "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\nHello, Ad"

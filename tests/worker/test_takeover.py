@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from inference.broker.connect import async_client
-from inference.broker.jobs import Claimed
+from inference.broker.job_reader import Claimed
 from inference.broker.keys import event_log
 from inference.broker.publisher import Publisher
 from inference.engine.sequence import Sequence

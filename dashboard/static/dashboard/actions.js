@@ -89,17 +89,22 @@ export function more(data) {
   return element;
 }
 
+const buttonsOf = (generation) => [...document.querySelectorAll("#workers button")].filter((one) => one.dataset.generation === generation);
+
 /** Give the focus to a button of the same chat as `data`'s, the same button if it is there. */
 function focusAgain({ generation, action, more: isMore }) {
-  const found = [...document.querySelectorAll("#workers button")].filter((one) => one.dataset.generation === generation);
+  const found = buttonsOf(generation);
   const same = found.find((one) => one.dataset.action === action && one.dataset.more === isMore);
   (same ?? found.find((one) => "more" in one.dataset))?.focus();
 }
 
-/** Paint; a button of a chat that was drawn anew, perhaps in another place, has the focus again. */
+/** Paint; a button of a chat that was drawn anew, perhaps in another place, has the focus again. Nothing is offered any more
+    of a chat that is gone. */
 export function keepingFocus(paint) {
   const data = { ...document.activeElement?.dataset };
   paint();
+  const offered = $("more").firstElementChild?.dataset.generation;
+  if (offered && !buttonsOf(offered).length) $("more").hidePopover();
   if (data.generation && document.activeElement === document.body) focusAgain(data);
 }
 

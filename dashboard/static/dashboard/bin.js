@@ -43,7 +43,8 @@ function offer(pk, title, back, seconds = OFFERED_S) {
       toast(problem.message);
     }
   };
-  toast(fill(gettext("Deleted “%(title)s”."), { title }), { seconds, button: { label: gettext("Undo"), act } });
+  const name = title.replace(/(?<!\.)\.$/, ""); // the sentence has a full stop of its own
+  toast(fill(gettext("Deleted “%(title)s”."), { title: name }), { seconds, button: { label: gettext("Undo"), act } });
 }
 
 /** Offer the way back to the chat that was open until now. */

@@ -3,41 +3,11 @@
 A block is {kind, parent, index, children, closed} and what its kind adds: `text` of what has text, `level` of a heading,
 `ordered`, `mark` and `start` of a list, `align` of a table, `head` of its row, `language` of code, `isTask` of an item. */
 
+import { cells, DEFINITION, DELIMITERS, ENDS, FENCE, HEADING, indent, isBlank, MARKER, MATHS, normal, QUOTE, RULE, UNDECIDED, untab } from "./lines.js";
+
 const DEEPEST = 20; // blocks in each other; what is nested more deeply is text
 const WIDEST = 100; // columns; what has more is no table
 const LONGEST_MATHS = 4000; // characters; what goes on for longer is no formula
-
-const FENCE = /^ {0,3}(`{3,}(?=[^`]*$)|~{3,})[ \t]*([^\s`]*)/;
-const HEADING = /^ {0,3}(#{1,6})(?:[ \t]+|$)/;
-const RULE = /^ {0,3}(?:(?:\*[ \t]*){3,}|(?:-[ \t]*){3,}|(?:_[ \t]*){3,})$/;
-const QUOTE = /^ {0,3}> ?/;
-const MARKER = /^ {0,3}([-+*]|\d{1,9}[.)])(?=[ \t]|$)/;
-const DELIMITERS = /^ {0,3}\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*$/;
-const MATHS = /^ {0,3}(\$\$|\\\[)/;
-const DEFINITION = /^ {0,3}\[((?:[^[\]\\]|\\.){1,200})\]:[ \t]*<?([^\s<>]+)>?(?:[ \t]+(?:"([^"]*)"|'([^']*)'|\(([^)]*)\)))?[ \t]*$/;
-const ENDS = { $$: /\$\$\s*$/, "\\[": /\\\]\s*$/ };
-// The beginning of a line that may still become anything, as long as it is all that has come.
-const UNDECIDED = /^[ \t]*(?:[-+*#|`~=_$\\:>][-+*#|`~=_:> \t]*|\d{1,2}[.)]?[ \t]*|\[[ xX]?\]?)$/;
-
-const isBlank = (line) => !/\S/.test(line);
-const indent = (line) => line.search(/[^ ]|$/);
-/** A link's label as it is looked up. */
-export const normal = (label) => label.trim().toLowerCase().replace(/\s+/g, " ");
-
-/** Tabs before the text as spaces. */
-function untab(line) {
-  if (!/^ *\t/.test(line)) return line;
-  const width = line.search(/[^ \t]|$/);
-  let spaces = 0;
-  for (const character of line.slice(0, width)) spaces += character === "\t" ? 4 - (spaces % 4) : 1;
-  return " ".repeat(spaces) + line.slice(width);
-}
-
-/** The cells of a table's line. */
-function cells(line) {
-  const inner = line.trim().replace(/^\|/, "").replace(/(?<!\\)\|$/, "");
-  return inner.split(/(?<!\\)\|/).map((cell) => cell.trim().replaceAll("\\|", "|"));
-}
 
 export class Blocks {
   constructor() {

@@ -12,7 +12,8 @@ export async function get(url, { signal } = {}) {
   }
   const isJson = response.headers.get("Content-Type")?.includes("json");
   if (response.ok && isJson) return response.json();
-  if (isJson) throw new Error((await response.json()).error);
+  const { error } = isJson ? await response.json() : {};
+  if (typeof error === "string") throw new Error(error); // else it is worded for programs
   if (response.redirected) throw new Error(gettext("You have been signed out. Reload the page and sign in again."));
   if (response.status === 404) throw new Error(gettext("This chat is not there any more."));
   throw new Error(gettext("The server could not answer. Try again in a moment."));

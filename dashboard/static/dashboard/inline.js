@@ -1,6 +1,6 @@
 /** Words in a line: emphasis, code, links, formulas. */
 
-import { normal } from "./blocks.js";
+import { normal } from "./lines.js";
 import { mathml } from "./maths.js";
 import { harmless } from "./sanitise.js";
 import { Marked } from "./vendor/marked-18.2.1.js";

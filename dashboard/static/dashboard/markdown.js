@@ -14,6 +14,9 @@ import { gettext } from "./words.js";
 
 export { ours } from "./sanitise.js";
 
+// Blocks in a section: what is out of view is left out of style, layout and paint by whole sections (markdown.css), so that
+// a frame costs what is in view, however long the answer is.
+const SECTION = 16;
 const CERTAIN = 64; // characters of a line after which it is known what the line is
 
 /** What an element must be to show a block. */
@@ -77,7 +80,7 @@ export class Markdown {
     this.text = "";
     this.isEnded = false;
     this.read = 0; // characters that inline.js was given, for tests
-    this.root = { element, content: element, children: [] };
+    this.root = { element, content: element, children: [], isInSections: true };
     this.start();
     element.replaceChildren();
     element.classList.add("markdown");
@@ -171,7 +174,7 @@ export class Markdown {
     if (block.view === there) return;
     parent.children[block.index] = block.view;
     if (there) there.element.replaceWith(block.view.element);
-    else (block.head && block.kind === "row" ? parent.head : parent.content).append(block.view.element);
+    else room(parent, block).append(block.view.element);
   }
 
   /** Returns whether all that can be drawn of it is. */
@@ -219,6 +222,15 @@ export class Markdown {
   }
 }
 
+/** Where a new block is put, behind those that are there. */
+function room(parent, { kind, head, index }) {
+  if (kind === "row" && head) return parent.head;
+  if (!parent.isInSections) return parent.content;
+  const { children } = parent.content;
+  const at = Math.floor(index / SECTION);
+  return children[at] ?? parent.content.appendChild(el("div"));
+}
+
 /** Of code nothing: that means what it meant. */
 function forget(view) {
   if (!view.language) Object.assign(view, { frozen: "", kept: 0 });
@@ -227,7 +239,11 @@ function forget(view) {
 
 function trim({ view, children }) {
   if (!children) return;
-  for (const { element } of view.children.splice(children.length)) element.remove();
+  for (const { element } of view.children.splice(children.length)) {
+    const { parentElement } = element;
+    element.remove();
+    if (view.isInSections && !parentElement.hasChildNodes()) parentElement.remove();
+  }
 }
 
 function writeMaths({ content }, { text, closed, mark }) {

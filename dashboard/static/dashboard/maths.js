@@ -4,22 +4,44 @@
 const LONGEST = 4000; // characters
 const KEPT = 500; // formulas: the same is asked for at each frame while the text behind it grows
 const FORMULA = /\$\$|\\[([]|\$(?![\s$])[^$\n]*[^\s$\\]\$(?![0-9A-Za-z])/;
+const AGAIN = 5000; // milliseconds after which it is fetched again when that failed
+const SCRIPT = "./vendor/temml-0.13.5.js";
 const known = new Map();
 let temml = null;
 let loading = null;
+let tries = 0;
+let next = 0; // the performance.now() from which on it is fetched, again where it failed
 let missed = 0;
+let isReady;
+
+/** Resolves when formulas can be drawn. */
+export const ready = new Promise((resolve) => (isReady = resolve));
 
 /** Whether a text seems to have a formula. */
 export const hasFormula = (text) => FORMULA.test(text);
 
-/** Resolves to whether formulas can be drawn, when that is known. */
+/** Resolves when it is known whether formulas can be drawn for now. */
 export function load() {
-  loading ??= import("./vendor/temml-0.13.5.js").then(
-    ({ default: found }) => Boolean((temml = found)),
-    () => false, // they are shown as they were written
-  );
-  return loading;
+  if (performance.now() < next) return loading;
+  next = Infinity;
+  return (loading = fetchIt());
 }
+
+async function fetchIt() {
+  const address = tries++ ? `${SCRIPT}?${tries}` : SCRIPT; // browsers may remember of a module that it could not be had
+  try {
+    ({ default: temml } = await import(address));
+    isReady();
+  } catch {
+    next = performance.now() + AGAIN; // meanwhile they are shown as they were written
+  }
+}
+
+addEventListener("online", () => {
+  if (!loading || next === Infinity) return;
+  next = 0;
+  load();
+});
 
 /** How many formulas were asked for before they could be drawn. */
 export const missing = () => missed;

@@ -1,7 +1,7 @@
 /** Answers on the page: drawn in slices, the newest text first. */
 
 import { Markdown } from "./markdown.js";
-import { hasFormula, load, missing } from "./maths.js";
+import { hasFormula, load, missing, ready } from "./maths.js";
 import { soon } from "./pace.js";
 
 const PATIENCE = 1000; // milliseconds that an old answer is not shown for while its formulas can't be drawn
@@ -20,8 +20,7 @@ export class Painter {
       painted();
       if (missing() > before && !isWaiting) {
         isWaiting = true;
-        load().then((areThere) => {
-          if (!areThere) return;
+        ready.then(() => {
           view.again();
           soon(this.draw, !this.isEnded);
         });

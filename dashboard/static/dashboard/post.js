@@ -14,10 +14,8 @@ export async function post(url, fields = {}, unreachable = gettext("The server c
   if (response.ok) document.dispatchEvent(new CustomEvent("page:written")); // what was read before may not show it
   const isJson = response.headers.get("Content-Type")?.includes("json");
   if (response.ok && isJson) return response.json();
-  if (isJson) {
-    const { error, ...more } = await response.json();
-    throw Object.assign(new Error(error), more);
-  }
+  const { error, ...more } = isJson ? await response.json() : {};
+  if (typeof error === "string") throw Object.assign(new Error(error), more); // else it is worded for programs
   if (response.status === 404) throw new Error(gettext("This chat is not there any more."));
   if (response.redirected || response.status === 403) throw new Error(gettext("You have been signed out. Reload the page and sign in again."));
   throw new Error(gettext("The server could not take this. Try again in a moment."));

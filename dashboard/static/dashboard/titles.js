@@ -9,10 +9,10 @@ const main = document.getElementById("main");
 
 export const itemOf = (pk) => document.querySelector(`#chat-list [data-chat="${pk}"]`);
 
-export const titleOf = (pk) => (itemOf(pk)?.querySelector(".title") ?? document.querySelector(".bar h1")).textContent;
+const titleOf = (pk) => (itemOf(pk)?.querySelector(".title") ?? document.querySelector(".bar h1")).textContent;
 
 /** Write a title everywhere. */
-export function showTitle(pk, title) {
+function showTitle(pk, title) {
   const item = itemOf(pk);
   if (item) {
     item.querySelector(".title").textContent = title;

@@ -11,7 +11,7 @@ import { fill as put, gettext } from "./words.js";
 
 const COLOURS = 8;
 
-const swatch = (slot) => el("span", { className: "swatch", data: slot === "other" ? { slot } : slot < 0 ? {} : { slot: slot % COLOURS } });
+const swatch = (slot) => el("span", { className: "swatch", data: slot < 0 ? {} : { slot: slot % COLOURS } });
 const where = (slot) => el("span", {}, swatch(slot), slot < 0 ? "–" : String(slot));
 
 /** What a slot's chat is doing; a prompt with how far it is. */
@@ -37,10 +37,11 @@ const kept = (one) => (one.method === "swap"
   : put(gettext("recompute, %(n)s tokens"), { n: number(one.tokens) }));
 
 /** What of the chats is in host RAM; "" when nothing is. */
-function inRam({ preempt_ram_bytes: parked, preempt_ram_kept_bytes: kept }) {
+function inRam({ preempt_ram_bytes: parked, preempt_ram_kept_bytes: kept, cache_ram_bytes: prompts }) {
   const said = [];
   if (parked) said.push(put(gettext("Host RAM: %(size)s of parked chats."), { size: bytes(parked) }));
   if (kept) said.push(put(gettext("Host RAM: %(size)s kept of earlier parks, so that the next copies less."), { size: bytes(kept) }));
+  if (prompts) said.push(put(gettext("Host RAM: %(size)s of computed prompts, so that a chat's next turn is read sooner."), { size: bytes(prompts) }));
   return said.join(" ");
 }
 
@@ -123,13 +124,12 @@ export class Worker {
   paintPool(pool, slots) {
     const parts = slots.map((slot) => [slot.id, slot.cells, nameOf(slot)]);
     const held = slots.reduce((sum, slot) => sum + slot.cells, 0);
-    parts.push(["other", Math.max(0, pool.used - held), gettext("cached prefixes")]);
     const scale = Math.max(pool.cells, held, 1); // a shared cell counts for each of its holders
     while (this.bar.children.length < parts.length) this.bar.append(el("span"));
     while (this.bar.children.length > parts.length) this.bar.lastChild.remove();
     parts.forEach(([slot, cells], i) => {
       const span = this.bar.children[i];
-      span.dataset.slot = slot === "other" ? slot : slot % COLOURS;
+      span.dataset.slot = slot % COLOURS;
       span.style.width = `${(100 * cells) / scale}%`;
     });
     const words = slots.filter((slot) => slot.cells).map((slot) => (slot.owner ? put(gettext("slot %(id)s holds %(cells)s for %(owner)s"), slot) : put(gettext("slot %(id)s holds %(cells)s"), slot)));

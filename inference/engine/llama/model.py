@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 from functools import cached_property
 from typing import Any
 
@@ -21,7 +22,7 @@ class Model:
         params.n_gpu_layers = gpu_layers if gpu_layers >= 0 else 0x7FFFFFFF
         self.path = path
         self.on_gpu = bool(gpu_layers and lib.llama_supports_gpu_offload())
-        self._model = lib.llama_model_load_from_file(path.encode(), params)
+        self._model = lib.llama_model_load_from_file(os.fsencode(path), params)
         if not self._model:
             raise ModelError(last_error("llama.cpp could not load the file"))
         if not lib.llama_model_has_decoder(self._model):

@@ -156,7 +156,7 @@ class Command(BaseCommand):
             if options["svg_start"] >= result.makespan:
                 raise CommandError(f"--svg-start: the simulation is over after {result.makespan:.1f} s")
             try:
-                options["svg"].write_text(svg(result, options["svg_start"], options["svg_seconds"]))
+                options["svg"].write_text(svg(result, options["svg_start"], options["svg_seconds"]), "utf-8")
             except OSError as error:
                 raise CommandError(f"--svg: cannot write {options['svg']}: {error.strerror}") from None
 

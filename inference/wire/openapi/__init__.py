@@ -103,6 +103,16 @@ OPERATIONS = (
         is_openai=True,
         is_public=True,
     ),
+    Operation(
+        ("/v1/models/{model}", "/models/{model}"),
+        "get",
+        "One of them",
+        answers.MODEL,
+        (404, 503),
+        is_openai=True,
+        parameters=({"name": "model", "in": "path", "required": True, "schema": answers.TEXT},),
+        is_public=True,
+    ),
     Operation(("/slots",), "get", "The slots and what they do", answers.SLOTS, (401, 501, 503)),
     Operation(
         ("/slots/{slot}",),

@@ -86,12 +86,8 @@ DETOKENIZE = record(content=TEXT)
 APPLY_TEMPLATE = record(prompt=TEXT)
 
 HEALTH = record(status={"const": "ok"})
-MODELS = record(
-    object={"const": "list"},
-    data=listed(
-        record(id=TEXT, object={"const": "model"}, created=COUNT, owned_by=TEXT, meta={"type": "object"})
-    ),
-)
+MODEL = record(id=TEXT, object={"const": "model"}, created=COUNT, owned_by=TEXT, meta={"type": "object"})
+MODELS = record(object={"const": "list"}, data=listed(MODEL))
 SLOTS = listed(
     record(
         id=COUNT,

@@ -87,6 +87,10 @@ def _generation(low: int) -> dict[str, Schema]:
         "stop": _strings(params.MAX_STOP_STRINGS, params.MAX_STOP_LENGTH),
         "logit_bias": LOGIT_BIAS,
         "ignore_eos": BOOLEAN,
+        "cache_prompt": {
+            **BOOLEAN,
+            "description": "false: the prompt is computed from its start, and not kept.",
+        },
         "n_keep": {**_integer(-1, INT32_MAX), "description": "Of the prompt, at a context shift. -1: all."},
         "n_discard": {**_integer(0, INT32_MAX), "description": "At a context shift. 0: half."},
         "priority": {

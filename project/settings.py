@@ -158,6 +158,7 @@ LANGUAGES = [("en", "English"), ("de", "Deutsch")]
 LANGUAGE_COOKIE_NAME = f"berth_language_{BERTH.port}"
 LANGUAGE_COOKIE_AGE = 365 * 86400
 LANGUAGE_COOKIE_HTTPONLY, LANGUAGE_COOKIE_SECURE, LANGUAGE_COOKIE_SAMESITE = True, BERTH.tls_proxy, "Lax"
+FORMAT_MODULE_PATH = "project.formats"
 TIME_ZONE = "UTC"
 USE_TZ = True
 

@@ -96,7 +96,7 @@ class EmailForm(Confirmed):
 
     email = forms.EmailField(
         label=_("E-mail address"),
-        help_text=_("Links for a forgotten password go there. Empty: none, and you keep no such way."),
+        help_text=_("Links to reset your password go there. Leave it empty for none."),
         required=False,
         max_length=254,
         widget=forms.EmailInput(attrs={"autocomplete": "email"}),

@@ -81,7 +81,7 @@ def _send(email: str, base: str, language: str) -> None:
         with translation.override(language):
             for user in people:
                 words = {"user": user, "link": link(user, base)}
-                subject = _("Another password for Berth")
+                subject = _("Reset your Berth password")
                 send_mail(
                     subject,
                     render_to_string("registration/password_reset_email.txt", words),

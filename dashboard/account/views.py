@@ -57,12 +57,13 @@ def overview(request: Request, form: KeyForm | None = None) -> HttpResponse:
     for key in keys:
         key.used = used.of_key(key.pk)  # type: ignore[attr-defined]
     own = UserLimits.concurrent(user)
+    is_context = settings.BERTH.max_output == -1 and not settings.BERTH.context_shift
     context = {
         "usage": used,
         "keys": keys,
         "most_keys": bounds.KEYS,
         "at_once": settings.BERTH.max_per_user if own is None else own,
-        "longest": settings.BERTH.longest,
+        "longest": -1 if is_context else settings.BERTH.longest,
         "priority": _(priority_name(UserLimits.ceiling(user))),
     }
     return answer(request, "dashboard/account.html", form or KeyForm(request), **context)

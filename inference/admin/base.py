@@ -56,10 +56,6 @@ class LargeTable(AnyAdmin):
         return LargeChangeList
 
 
-def seconds(value: float | None) -> str:
-    return "–" if value is None else f"{value:.2f} s"
-
-
 def moment(when: datetime | None) -> SafeString | str:
     """A day, and below it the time to the second."""
     if when is None:
@@ -67,10 +63,6 @@ def moment(when: datetime | None) -> SafeString | str:
     local = timezone.localtime(when)
     parts = (local.isoformat(timespec="seconds"), local.date().isoformat(), f"{local:%H:%M:%S}")
     return format_html('<time class="berth-moment" datetime="{}">{} <span>{}</span></time>', *parts)
-
-
-def mebibytes(n: int) -> str:
-    return f"{n / 2**20:.1f} MiB"
 
 
 def badge(state: str, label: str) -> SafeString:

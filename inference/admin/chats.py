@@ -68,7 +68,7 @@ class ChatAdmin(ReadOnly, LargeTable):
 
 @admin.register(Message)
 class MessageAdmin(ReadOnly, LargeTable):
-    list_display = ("pk", "chat", "user", "role", "created_at")
+    list_display = ("id", "chat", "user", "role", "created")
     list_select_related = ("chat__user",)
     ordering = ("-created_at", "-pk")
     search_fields = ("chat__title", "chat__user__username")
@@ -84,5 +84,10 @@ class MessageAdmin(ReadOnly, LargeTable):
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:
         return lookup == "chat__id__exact" or super().lookup_allowed(lookup, value, request)
 
+    @admin.display(description=_("created at"))
+    def created(self, message: Message) -> SafeString | str:
+        return moment(message.created_at)
+
+    @admin.display(description=_("user"))
     def user(self, message: Message) -> str:
         return message.chat.user.get_username()

@@ -23,12 +23,13 @@ from inference.messages import NORMAL, priority_name
 from inference.models import Generation, OperatorAction
 
 from . import search
-from .base import ReadOnly, badge, link_to, moment, seconds
+from .base import ReadOnly, badge, link_to, moment
 from .export import CsvExport
 from .filters import ApiFilter, CauseFilter, KeyFilter, KindFilter, ModelFilter, PriorityFilter, WorkerFilter
 from .live import states
 from .operate import BACK, Operable
 from .timeline import life_of
+from .units import lasted
 
 
 def _search_help() -> str:
@@ -174,7 +175,9 @@ class GenerationAdmin(ReadOnly, Operable, CsvExport):
     def tokens(self, generation: Generation) -> str:
         """Of the prompt, and of the answer when that is known."""
         known = (generation.prompt_tokens, generation.completion_tokens)
-        return " → ".join("–" if n is None else str(n) for n in known)
+        if known == (None, None):
+            return "–"
+        return " → ".join("–" if n is None else number_format(n, force_grouping=True) for n in known)
 
     @admin.display(description=_("Priority"))
     def urgency(self, generation: Generation) -> str:
@@ -187,20 +190,20 @@ class GenerationAdmin(ReadOnly, Operable, CsvExport):
             return "–"
         if not generation.parked_s:  # it is in its first park
             return str(generation.parks)
-        text = gettext("%(n)s in %(time)s") % {"n": generation.parks, "time": seconds(generation.parked_s)}
+        text = gettext("%(n)s in %(time)s") % {"n": generation.parks, "time": lasted(generation.parked_s)}
         return text.replace(" ", "\u00a0")
 
     @admin.display(description=_("First token"))
     def first_token(self, generation: Generation) -> str:
-        return seconds(generation.ttft_s)
+        return lasted(generation.ttft_s)
 
     @admin.display(description=_("created at"))
     def created(self, generation: Generation) -> SafeString | str:
         return moment(generation.created_at)
 
-    @admin.display(description=_("Finish"), empty_value="–")
+    @admin.display(description=_("Finish"))
     def finish(self, generation: Generation) -> str:
-        return generation.get_finish_reason_display()
+        return generation.get_finish_reason_display() or "–"
 
     # --- a generation's own page ------------------------------------------------------------------
 

@@ -22,7 +22,7 @@ from django.utils.translation import gettext_lazy as _
 from inference.messages import priority_name
 from inference.models import ApiKey
 
-from .base import LargeTable, badge
+from .base import LargeTable, badge, moment
 
 
 @admin.register(ApiKey)
@@ -34,9 +34,9 @@ class ApiKeyAdmin(LargeTable):
         "owner",
         "notices",
         "highest_priority",
-        "created_at",
-        "last_used_at",
-        "expires_at",
+        "created",
+        "last_used",
+        "expires",
     )
     list_filter = (("revoked_at", admin.EmptyFieldListFilter), "notices")
     list_select_related = ("owner__limits",)
@@ -48,7 +48,7 @@ class ApiKeyAdmin(LargeTable):
     fields = (*editable, *readonly_fields)
     autocomplete_fields = ("owner",)
     actions = ("revoke",)
-    sortable_by: ClassVar[Any] = ("name", "created_at", "last_used_at", "expires_at")
+    sortable_by: ClassVar[Any] = ("name", "created", "last_used", "expires")
 
     def get_fields(self, request: HttpRequest, obj: ApiKey | None = None) -> tuple[str, ...]:
         return self.fields if obj else self.editable
@@ -85,6 +85,18 @@ class ApiKeyAdmin(LargeTable):
         reply = TemplateResponse(request, "admin/inference/apikey/created.html", context)
         add_never_cache_headers(reply)
         return reply
+
+    @admin.display(description=_("created at"), ordering="created_at")
+    def created(self, key: ApiKey) -> SafeString | str:
+        return moment(key.created_at)
+
+    @admin.display(description=_("last used at"), ordering="last_used_at")
+    def last_used(self, key: ApiKey) -> SafeString | str:
+        return moment(key.last_used_at)
+
+    @admin.display(description=_("expires at"), ordering="expires_at")
+    def expires(self, key: ApiKey) -> SafeString | str:
+        return moment(key.expires_at)
 
     @admin.display(description=_("State"))
     def state_badge(self, key: ApiKey) -> SafeString:

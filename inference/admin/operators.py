@@ -13,13 +13,13 @@ from django.utils.translation import gettext_lazy as _
 
 from inference.models import OperatorAction
 
-from .base import ReadOnly
+from .base import ReadOnly, moment
 from .export import CsvExport
 
 
 @admin.register(OperatorAction)
 class OperatorActionAdmin(ReadOnly, CsvExport):
-    list_display = ("created_at", "kind", "by", "chat", "slot", "worker", "detail")
+    list_display = ("done", "kind", "by", "chat", "place", "worker", "detail")
     list_filter = ("kind",)
     search_fields = ("by", "generation__startswith")
     search_help_text = _("The name of who did it, or the beginning of a generation's id")
@@ -29,6 +29,14 @@ class OperatorActionAdmin(ReadOnly, CsvExport):
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
+
+    @admin.display(description=_("when"))
+    def done(self, action: OperatorAction) -> SafeString | str:
+        return moment(action.created_at)
+
+    @admin.display(description=_("Slot"))
+    def place(self, action: OperatorAction) -> str:
+        return "–" if action.slot < 0 else str(action.slot)
 
     @admin.display(description=_("Generation"))
     def chat(self, action: OperatorAction) -> SafeString | str:

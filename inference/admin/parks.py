@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, ClassVar
+
 from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
@@ -11,9 +13,10 @@ from django.utils.translation import gettext_lazy as _
 from inference.models import Preemption
 
 from . import search
-from .base import ReadOnly, link_to, mebibytes, moment, seconds
+from .base import ReadOnly, link_to, moment
 from .export import CsvExport
 from .filters import ParkFilter
+from .units import lasted, mebibytes
 
 
 @admin.register(Preemption)
@@ -30,6 +33,18 @@ class PreemptionAdmin(ReadOnly, CsvExport):
         "resumed",
         "waited",
     )
+    fields: ClassVar[Any] = (
+        "generation",
+        "cause",
+        "kind",
+        "slot",
+        "cells",
+        "ram",
+        "parked_at",
+        "resumed_at",
+        "waited",
+    )
+    readonly_fields = ("ram", "waited")
     list_filter = ("cause", "kind", ParkFilter)
     list_select_related = ("generation__user", "generation__api_key")
     search_fields = ("generation__id",)
@@ -75,4 +90,4 @@ class PreemptionAdmin(ReadOnly, CsvExport):
 
     @admin.display(description=_("Waited"))
     def waited(self, park: Preemption) -> str:
-        return seconds(park.waited_s)
+        return lasted(park.waited_s)

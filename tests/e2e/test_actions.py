@@ -52,6 +52,7 @@ def test_a_chat_is_cancelled_only_after_a_yes(sign_in, endless: Stack):
     expect(monitor.locator("#outcome")).to_have_text(
         re.compile(r"Cancelled: grace's chat\. \d+ tokens of its answer stay\.")
     )
+    expect(monitor.locator("#outcome")).to_have_attribute("data-at", re.compile(r"^\d\d:\d\d:\d\d$"))
     wait_for_the_end(chat)
     expect(state_line(chat)).to_have_text("Stopped by an operator. “Continue” goes on from here.")
     row = rows_of_actions(monitor).first

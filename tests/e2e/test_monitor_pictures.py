@@ -87,7 +87,7 @@ def test_the_parked_are_told_in_order_with_how_they_are_kept_and_what_the_head_w
     line = [
         parked("ada", 65, bytes=int(3.4 * MIB)),
         parked("bob", 4, cause="rotation", method="recompute", tokens=1240, cells=0),
-        parked("cy", 4, held=True, bytes=300 * 1024),
+        parked("cy", 7270, held=True, bytes=300 * 1024),
     ]
     head = {"generation": "ada", "owner": "ada", "needs": 180, "free": 40, "slots": 1}
     feed.show(picture(parked=line, head=head))
@@ -99,7 +99,7 @@ def test_the_parked_are_told_in_order_with_how_they_are_kept_and_what_the_head_w
         ]
     )
     held = feed.page.get_by_role("table", name="Held by an operator")
-    expect(held.locator("tbody tr")).to_have_text(re.compile(r"cy.*swap, 300 KiB"))
+    expect(held.locator("tbody tr")).to_have_text(re.compile(r"cy.*swap, 300 KiB.*2 h 01 min"))
     expect(feed.page.get_by_text("Next is ada's chat, for 180 cells: 40 are free.")).to_be_visible()
     expect(headline(feed)).to_have_text(
         re.compile(

@@ -10,8 +10,19 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.e2e.axe import assert_accessible
 from tests.e2e.stack import Stack
+from tests.e2e.tale import in_django
 
 pytestmark = [pytest.mark.browser, pytest.mark.model]
+
+ONE_WORD = """
+from django.contrib.auth.models import User
+from inference.models import Chat
+Chat.objects.create(user=User.objects.get(username="eve"), title=200 * "W").add("user", "Boats?")
+"""
+IS_WITHIN = """() => {
+  const list = document.querySelector(".results");
+  return !list || list.scrollWidth <= list.clientWidth;
+}"""
 
 
 @pytest.fixture
@@ -146,6 +157,8 @@ def test_the_admins_forms(sign_in, stack: Stack):
     assert_accessible(page)
     page.get_by_role("link", name="Reset password").click()
     assert_accessible(page)
+    in_django(stack, ONE_WORD)
     for name in ("chat", "message", "preemption", "operatoraction"):
         page.goto(f"/admin/inference/{name}/")
         assert_accessible(page)
+        assert page.evaluate(IS_WITHIN), name  # with all of its columns

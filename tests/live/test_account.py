@@ -81,6 +81,8 @@ def test_from_sign_up_to_the_end_of_the_account(opened: BrowserContext, browser:
     fill(page, "Create a key", What_it_is_for="laptop")
     expect(page.get_by_role("heading", name="The key “laptop”")).to_be_visible()
     key = page.locator(".key").inner_text()
+    page.get_by_role("button", name="Copy").click()
+    expect(page.locator("#announced")).to_have_text("Copied")
     assert status_with(stack, key) == 200
     page.get_by_role("link", name="Back to your account").click()
     expect(page.get_by_text(key)).to_have_count(0)
@@ -143,3 +145,6 @@ def test_the_account_fits_on_a_phone(browser: Browser, stack: Stack):
             assert box["x"] + box["width"] <= 390 - 8, path
             assert box["height"] >= 24
             assert page.evaluate("document.documentElement.scrollWidth") <= 390, path
+        page.get_by_text("As a table").click()  # it scrolls by itself
+        expect(page.get_by_role("table", name="The charts' figures")).to_be_visible()
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390

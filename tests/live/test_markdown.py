@@ -83,7 +83,19 @@ HARMLESS = {
     "div", "p", "br", "hr", "h1", "h2", "h3", "h4", "h5", "h6", "blockquote", "ul", "ol", "li", "pre", "code",
     "strong", "em", "del", "a", "table", "thead", "tbody", "tr", "th", "td", "span", "math", "mi",
 }  # fmt: skip
-ATTRIBUTES = {"href", "title", "start", "target", "rel", "class", "scope", "tabindex", "role", "aria-label"}
+ATTRIBUTES = {
+    "href",
+    "title",
+    "start",
+    "target",
+    "rel",
+    "class",
+    "scope",
+    "tabindex",
+    "role",
+    "aria-label",
+    "dir",
+}
 CLASSES = {"code", "maths", "table-box", "task", "right", "center"}
 
 
@@ -171,6 +183,20 @@ KEEP = """async ([before, after]) => {
 )
 def test_what_is_selected_stays_while_text_comes(page: Page, stack: Stack, before: str, after: str) -> None:
     assert page.evaluate(KEEP, [before, after])
+
+
+SIDES = """() => [...document.querySelectorAll("#try :is(p, li):not(:has(p))")].map((one) => {
+  const range = document.createRange();
+  range.selectNodeContents(one);
+  const [box, words] = [one, range].map((it) => it.getBoundingClientRect());
+  return box.right - words.right < words.left - box.left ? "right" : "left";
+})"""
+
+
+def test_each_paragraph_and_list_begins_at_the_side_of_its_own_words(page: Page, stack: Stack) -> None:
+    page.evaluate(SHOW, ["سلام، كيف حالك؟\n\nOf boats.\n\n1. واحد\n2. two", 100])
+    assert page.evaluate(SIDES) == ["right", "left", "right", "left"]
+    expect(page.locator("#try ol")).to_have_css("direction", "rtl")
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,11 @@
 /** What an operator does with a chat or a worker: said before and asked about, and the outcome said after. */
 
+import { number } from "./numbers.js";
 import { post } from "./post.js";
+import { clock } from "./time.js";
 import { fill, gettext, ngettext } from "./words.js";
 
 const PRIORITIES = [-1, 0, 1];
-const number = new Intl.NumberFormat();
 const capital = (text) => text[0].toUpperCase() + text.slice(1);
 
 const LEVELS = { [-1]: gettext("high"), 0: gettext("normal"), 1: gettext("low") };
@@ -37,7 +38,7 @@ const ACTIONS = {
     question: ({ who }) => fill(gettext("Cancel %(who)s?"), { who }),
     effect: () => gettext("Its answer ends here, for good, and all that it holds is free for others. What is written of it stays; its reader sees that it was stopped."),
     no: gettext("Let it go on"),
-    done: ({ who }, { n_decoded: n }) => fill(ngettext("Cancelled: %(who)s. %(n)s token of its answer stays.", "Cancelled: %(who)s. %(n)s tokens of its answer stay.", n), { who, n: number.format(n) }),
+    done: ({ who }, { n_decoded: n }) => fill(ngettext("Cancelled: %(who)s. %(n)s token of its answer stays.", "Cancelled: %(who)s. %(n)s tokens of its answer stay.", n), { who, n: number(n) }),
     grave: true,
   },
   prioritise: {
@@ -115,6 +116,7 @@ export function listen(box) {
 
   function say(text, isError) {
     outcome.textContent = text;
+    outcome.dataset.at = clock(new Date());
     outcome.classList.toggle("error", isError);
   }
 

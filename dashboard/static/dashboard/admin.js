@@ -2,6 +2,7 @@
 
 import { live } from "./live.js";
 import { causeWord, nameOf, stateWord } from "./names.js";
+import { number } from "./numbers.js";
 import { clock, duration } from "./time.js";
 import { fill, gettext } from "./words.js";
 
@@ -40,13 +41,13 @@ function fillSlot(element, slot) {
   put(element, "id", slot.id);
   put(element, "state", stateWord(slot.held ? "held" : slot.state)).className = `berth-badge berth-${slot.state}`;
   putOwner(element, slot);
-  put(element, "cells", slot.cells);
+  put(element, "cells", number(slot.cells));
 }
 
 function fillParked(element, chat) {
   putOwner(element, chat);
   put(element, "cause", causeWord(chat.cause));
-  put(element, "cells", chat.cells);
+  put(element, "cells", number(chat.cells));
   put(element, "held", chat.held ? stateWord("held") : "");
   element.querySelector("[data-since]").dataset.since = chat.since;
 }
@@ -55,8 +56,8 @@ function fillWorker(element, worker) {
   element.dataset.worker = worker.worker;
   put(element, "worker", worker.worker);
   put(element, "model", worker.model.alias);
-  put(element, "used", worker.pool.used);
-  put(element, "cells", worker.pool.cells);
+  put(element, "used", number(worker.pool.used));
+  put(element, "cells", number(worker.pool.cells));
   put(element, "parked", worker.parked.length);
   put(element, "queued", worker.queue.length);
   const bar = element.querySelector("progress");

@@ -1,5 +1,6 @@
 /** The state of everything in one sentence. */
 
+import { number } from "./numbers.js";
 import { duration } from "./time.js";
 import { fill, gettext, ngettext } from "./words.js";
 
@@ -7,7 +8,6 @@ const LONG_WAIT = 30; // seconds from which a wait is worth a look
 const STUCK = 20; // seconds without a step, though somebody is in a slot
 const DEAF = 3; // seconds after which a worker's picture is not of now
 
-const number = new Intl.NumberFormat();
 const longest = (waiting, now, snapshots) => {
   const time = duration(Math.max(...waiting.map(({ since }) => now - since)));
   const what = snapshots ? wanted(snapshots, waiting) : "";
@@ -16,7 +16,7 @@ const longest = (waiting, now, snapshots) => {
     : fill(ngettext("it has waited %(time)s", "the longest has waited %(time)s", waiting.length), { time });
 };
 /** `words` with its count. */
-const counted = (words, n, values = {}) => fill(words, { n: number.format(n), ...values });
+const counted = (words, n, values = {}) => fill(words, { n: number(n), ...values });
 
 /** {level: "good" | "busy" | "bad", word, text} of the workers' snapshots; `now` is by the server's clock. */
 export function headline(snapshots, now) {

@@ -33,10 +33,10 @@ function make(block) {
       const [head, body] = [el("thead"), el("tbody")];
       // It scrolls sideways, so that the keyboard must reach it.
       const box = { className: "table-box", tabIndex: 0, aria: { role: "group", label: gettext("Table") } };
-      return { element: el("div", box, el("table", {}, head, body)), head, content: body };
+      return { element: el("div", box, el("table", { dir: "auto" }, head, body)), head, content: body };
     }
     case "list":
-      return of(block.ordered ? el("ol", { start: block.start }) : el("ul"));
+      return of(block.ordered ? el("ol", { start: block.start, dir: "auto" }) : el("ul", { dir: "auto" }));
     case "cell": {
       const cell = block.head ? el("th", { scope: "col" }) : el("td");
       if (block.align) cell.className = block.align;

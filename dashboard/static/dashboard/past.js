@@ -4,20 +4,20 @@ import { Chart } from "./chart.js";
 import { el, fill, table } from "./element.js";
 import { Lanes } from "./lanes.js";
 import { stateWord } from "./names.js";
+import { number } from "./numbers.js";
 import { percent } from "./percent.js";
-import { clock } from "./time.js";
+import { clock, duration } from "./time.js";
 import { fill as put, gettext } from "./words.js";
 
 const SPANS = { "5m": "5 min", "1h": "1 h", "24h": "24 h" };
 const KEY = "berth.span";
 const ROWS = 10;
 
-const whole = (value) => String(Math.round(value));
-const few = (value) => (Number.isInteger(value) ? String(value) : value.toFixed(1));
-const seconds = (value) => `${value < 10 && value % 1 ? value.toFixed(value < 1 ? 2 : 1) : Math.round(value)} s`;
+const few = (value) => number(value, Number.isInteger(value) ? 0 : 1);
+const seconds = (value) => (value < 60 ? `${number(value, value < 10 && value % 1 ? (value < 1 ? 2 : 1) : 0)} s` : duration(value));
 /** In the order of the server's points: each is [time, one value for each of these]. */
 const CHARTS = [
-  { title: gettext("Tokens per second"), format: (value) => (value < 10 ? few(value) : whole(value)), least: 10, digest: "mean" },
+  { title: gettext("Tokens per second"), format: (value) => (value < 10 ? few(value) : number(value)), least: 10, digest: "mean" },
   { title: gettext("Pool in use"), format: (value) => percent(value, 1), least: 1, fixed: true, digest: "mean" },
   { title: gettext("Parked chats"), format: few, least: 2 },
   { title: gettext("Chats in the queue"), format: few, least: 2 },

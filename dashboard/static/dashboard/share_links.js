@@ -5,7 +5,7 @@ import { complain, el } from "./element.js";
 import { get } from "./get.js";
 import { post } from "./post.js";
 import { toast } from "./toast.js";
-import { fill, gettext } from "./words.js";
+import { fill, gettext, locale } from "./words.js";
 
 const $ = (id) => document.getElementById(id);
 const [dialog, list, said, error, make] = ["share", "share-links", "share-said", "share-error", "share-new"].map($);
@@ -28,7 +28,7 @@ function show(links) {
 }
 
 function row({ url, created_at, revoke }) {
-  const when = new Date(created_at).toLocaleString([], { dateStyle: "medium", timeStyle: "short" });
+  const when = new Date(created_at).toLocaleString(locale, { dateStyle: "medium", timeStyle: "short" });
   const field = el("input", { value: url, readOnly: true, aria: { label: fill(gettext("Link of %(when)s"), { when }) } });
   field.addEventListener("focus", () => field.select());
   const copier = el("button", { type: "button", className: "button button--small" }, gettext("Copy"));

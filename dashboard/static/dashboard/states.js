@@ -1,7 +1,8 @@
 /** What a reader is told of an answer on its way: in which state it is, why, and what it waits for. */
 
+import { number } from "./numbers.js";
 import { duration } from "./time.js";
-import { fill, gettext, ngettext } from "./words.js";
+import { fill, gettext, locale, ngettext } from "./words.js";
 
 /** A state in one word, for the chat list. */
 export const WORDS = {
@@ -46,8 +47,7 @@ export function line(state, cause = "") {
 /** It goes on, after so many seconds. */
 export const resumed = (waited) => fill(gettext("Resumed after %(time)s"), { time: duration(waited) });
 
-const number = new Intl.NumberFormat(document.documentElement.lang || "en");
-const rules = new Intl.PluralRules(document.documentElement.lang || "en", { type: "ordinal" });
+const rules = new Intl.PluralRules(locale, { type: "ordinal" });
 const PLACES = {
   one: gettext("%(n)sst in the queue"),
   two: gettext("%(n)snd in the queue"),
@@ -60,9 +60,9 @@ export function detail({ state, turn, needs, done, total }) {
   switch (state) {
     case "waiting":
       if (!turn) return "";
-      return turn === 1 ? join(gettext("next in the queue"), room(needs)) : fill(PLACES[rules.select(turn)], { n: number.format(turn) });
+      return turn === 1 ? join(gettext("next in the queue"), room(needs)) : fill(PLACES[rules.select(turn)], { n: number(turn) });
     case "reading":
-      return total ? fill(gettext("%(done)s of %(total)s tokens"), { done: number.format(done), total: number.format(total) }) : "";
+      return total ? fill(gettext("%(done)s of %(total)s tokens"), { done: number(done), total: number(total) }) : "";
     case "held":
       return gettext("goes on when it is released");
     case "resuming":
@@ -71,10 +71,10 @@ export function detail({ state, turn, needs, done, total }) {
     case "moving":
       if (!turn) return "";
       if (turn === 1) return join(gettext("next to go on"), room(needs));
-      return fill(ngettext("%(n)s chat goes before it", "%(n)s chats go before it", turn - 1), { n: number.format(turn - 1) });
+      return fill(ngettext("%(n)s chat goes before it", "%(n)s chats go before it", turn - 1), { n: number(turn - 1) });
   }
   return "";
 }
 
 const join = (...parts) => parts.filter(Boolean).join(", ");
-const room = (needs) => (needs ? fill(gettext("waits for room for about %(n)s tokens"), { n: number.format(needs) }) : "");
+const room = (needs) => (needs ? fill(gettext("waits for room for about %(n)s tokens"), { n: number(needs) }) : "");

@@ -65,5 +65,6 @@ export function rename(pk, shown, after) {
   shown.hidden = true;
   shown.after(field);
   field.focus();
-  field.select();
+  field.setSelectionRange(0, before.length, "backward");
+  field.scrollLeft = 0; // its beginning is seen
 }

@@ -4,12 +4,12 @@ import { button, mayAct, more, priorityName } from "./actions.js";
 import { el, fill, table } from "./element.js";
 import { wish } from "./headline.js";
 import { causeWord, chatOf, nameOf, stateWord } from "./names.js";
+import { number } from "./numbers.js";
 import { percent } from "./percent.js";
 import { bytes, duration } from "./time.js";
 import { fill as put, gettext } from "./words.js";
 
 const COLOURS = 8;
-const number = new Intl.NumberFormat();
 
 const swatch = (slot) => el("span", { className: "swatch", data: slot < 0 ? {} : { slot: slot % COLOURS } });
 const where = (slot) => el("span", {}, swatch(slot), slot < 0 ? "–" : String(slot));
@@ -34,7 +34,7 @@ function owner(one) {
 /** How a parked chat is kept. */
 const kept = (one) => (one.method === "swap"
   ? put(gettext("swap, %(size)s"), { size: bytes(one.bytes) })
-  : put(gettext("recompute, %(n)s tokens"), { n: number.format(one.tokens) }));
+  : put(gettext("recompute, %(n)s tokens"), { n: number(one.tokens) }));
 
 /** What of the chats is in host RAM; "" when nothing is. */
 function inRam({ preempt_ram_bytes: parked, preempt_ram_kept_bytes: kept, cache_ram_bytes: prompts }) {
@@ -47,17 +47,18 @@ function inRam({ preempt_ram_bytes: parked, preempt_ram_kept_bytes: kept, cache_
 
 /** Whose turn is next, and what it waits for. */
 function nextOf(head) {
-  const [who, what, n] = [chatOf(head), wish(head), number.format(head.free)];
+  const [who, what, n] = [chatOf(head), wish(head), number(head.free)];
   if (!what) return put(gettext("Next is %(who)s: there is room for it."), { who });
   if (!head.slots) return put(gettext("Next is %(who)s, for %(what)s."), { who, what });
   return put(gettext("Next is %(who)s, for %(what)s: %(n)s are free."), { who, what, n });
 }
 
-/** "3: 1 high, 2 normal" of those who wait in the queue. */
+/** "3: 1 high, 2 normal" of those who wait in the queue; "3" where nothing is told by more. */
 function byPriority(queue) {
   const counts = new Map();
   for (const { priority } of [...queue].sort((a, b) => a.priority - b.priority)) counts.set(priority, (counts.get(priority) ?? 0) + 1);
-  return `${queue.length}: ${[...counts].map(([priority, n]) => `${n} ${priorityName(priority)}`).join(", ")}`;
+  if (counts.size === 1 && counts.has(0)) return number(queue.length);
+  return `${number(queue.length)}: ${[...counts].map(([priority, n]) => `${n} ${priorityName(priority)}`).join(", ")}`;
 }
 
 function part(className, title, ...children) {
@@ -91,7 +92,8 @@ export class Worker {
       el("div", { className: "pool" }, el("div", { className: "pool-line" }, this.used, this.full), this.bar, this.legend, this.ram),
       part("slots", gettext("Slots"), this.slots.element).element,
       this.heldPart,
-      el("div", { className: "columns" }, part("parked", gettext("Parked, in order of return"), this.next, this.parked.element, this.notParked).element, this.queuePart.element),
+      el("div", { className: "waiting" }, this.next,
+        el("div", { className: "columns" }, part("parked", gettext("Parked, in order of return"), this.parked.element, this.notParked).element, this.queuePart.element)),
     );
   }
 
@@ -103,8 +105,8 @@ export class Worker {
     this.name.textContent = model.alias;
     this.state.textContent = stateWord(state);
     this.state.hidden = state === "ready";
-    this.about.textContent = put(gettext("worker %(worker)s · %(device)s · context %(context)s · %(n)s slots"), { worker, device, context: number.format(n_ctx_seq), n: slots.length });
-    this.used.textContent = put(gettext("Pool: %(used)s of %(all)s cells"), { used: number.format(pool.used), all: number.format(pool.cells) });
+    this.about.textContent = put(gettext("worker %(worker)s · %(device)s · context %(context)s · %(n)s slots"), { worker, device, context: number(n_ctx_seq), n: slots.length });
+    this.used.textContent = put(gettext("Pool: %(used)s of %(all)s cells"), { used: number(pool.used), all: number(pool.cells) });
     this.full.textContent = put(gettext("%(share)s full"), { share: percent(pool.used, pool.cells) });
     this.ram.textContent = inRam(snapshot.counters);
     this.ram.hidden = !this.ram.textContent;
@@ -112,8 +114,8 @@ export class Worker {
     this.paintActs(state, worker, others);
     fill(this.slots, slots.map((slot) => ({
       state: slot.state,
-      cells: [where(slot.id), doing(slot), owner(slot), number.format(slot.cells), slot.cells ? percent(slot.cells, pool.cells) : "–",
-        slot.state === "decode" ? slot.tokens_per_second.toFixed(1) : "–", slot.generation ? slot.parks : "–",
+      cells: [where(slot.id), doing(slot), owner(slot), number(slot.cells), slot.cells ? percent(slot.cells, pool.cells) : "–",
+        slot.state === "decode" ? number(slot.tokens_per_second, 1) : "–", slot.generation ? slot.parks : "–",
         ["idle", "parked"].includes(slot.state) ? "" : this.acting(slot, ["decode", "prefill"].includes(slot.state) ? "park" : "")],
     })));
     this.count();
@@ -160,7 +162,7 @@ export class Worker {
     const { queue, head, parked: everyone } = this.snapshot;
     const [held, parked] = [true, false].map((wanted) => everyone.filter((one) => Boolean(one.held) === wanted));
     const waited = (since) => duration(Date.now() / 1000 - this.ahead - since);
-    const how = (one, first) => [kept(one), number.format(one.cells), waited(one.since), this.acting(one, first)];
+    const how = (one, first) => [kept(one), number(one.cells), waited(one.since), this.acting(one, first)];
     this.parked.element.hidden = !parked.length;
     this.notParked.hidden = parked.length > 0;
     fill(this.parked, parked.map((one) => ({ state: "parked", cells: [owner(one), causeWord(one.cause), ...how(one, "")] })));
@@ -170,7 +172,7 @@ export class Worker {
     this.noQueue.hidden = queue.length > 0;
     const title = queue.length ? put(gettext("Queue, %(what)s"), { what: byPriority(queue) }) : gettext("Queue");
     if (this.queuePart.heading.textContent !== title) this.queuePart.heading.textContent = title;
-    fill(this.queue, queue.map((one) => ({ cells: [owner(one), number.format(one.n_prompt_tokens), waited(one.since), this.acting(one, "")] })));
+    fill(this.queue, queue.map((one) => ({ cells: [owner(one), number(one.n_prompt_tokens), waited(one.since), this.acting(one, "")] })));
     const next = head ? nextOf(head) : "";
     if (this.next.textContent !== next) this.next.textContent = next;
     this.next.hidden = !head;

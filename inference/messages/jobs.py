@@ -31,9 +31,9 @@ class Job:
     body: dict[str, Any]
     reply_to: str  # the channel group of the web process that asked; "" when nobody listens
     owner: str = ""  # a name for operators: user or API key, never text
-    account: str = ""  # whose it is: what is computed of its prompt is kept for that account alone
     submitted_at: float = 0.0  # seconds since the epoch
     goes_on: bool = False  # its logs hold a part of it, which was cancelled
+    account: str = ""  # whose it is: what is computed of its prompt is kept for that account alone
 
     def generations(self) -> list[str]:
         """The ids of its generations; its own id where it is no generation."""

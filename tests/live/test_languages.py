@@ -6,8 +6,8 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from tests.broker.play import picture
+from tests.e2e.monitor_feed import Feed, slot
 from tests.e2e.stack import PASSWORD, Stack
-from tests.e2e.test_monitor_pictures import Feed, slot
 
 WORD = "async (text) => (await import('/static/dashboard/words.js')).gettext(text)"
 

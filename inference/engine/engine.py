@@ -63,7 +63,7 @@ class Engine:
         cache_ram: int = 0,
         rotate_after: float = 0.0,
         context_shift: bool = False,
-        lone_chunk: int = 64,
+        lone_chunk: int = 128,
         preempt_every: int = 0,
         plan_ahead: bool = True,
         on_trial: Callable[[str], None] = lambda id: None,

@@ -21,7 +21,7 @@ from .intake import Intake
 logger = logging.getLogger(__name__)
 
 GPU_LONE_CHUNK = 512
-CPU_LONE_CHUNK = 64
+CPU_LONE_CHUNK = 128
 
 
 @dataclass(frozen=True, slots=True)

@@ -102,4 +102,4 @@ def test_a_list_is_downloaded_as_csv(sign_in, stack: Stack):
     with admin.expect_download() as download:
         admin.get_by_role("link", name="Export as CSV").click()
     assert download.value.suggested_filename.startswith("generations-")
-    assert download.value.path().read_text().startswith("id,state,api,model,")
+    assert download.value.path().read_text("utf-8-sig").startswith("id,state,api,model,")

@@ -37,6 +37,13 @@ class WebServer:
         self.reactor: Any = reactor
         self._thread = threading.Thread(target=self.server.run, daemon=True)
         self._thread.start()
+        for _ in range(1000):
+            try:
+                self.connect().close()
+                return
+            except ConnectionRefusedError:
+                threading.Event().wait(0.01)
+        raise AssertionError("the server does not listen")
 
     async def _application(self, scope: Any, receive: Any, send: Any) -> None:
         await self.apps.get(scope["path"], application)(scope, receive, send)
@@ -57,13 +64,8 @@ class WebServer:
         """A client whose kernel takes hardly anything that it does not read."""
         client = socket.socket()
         client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        for _ in range(1000):
-            try:
-                client.connect(("127.0.0.1", self.port))
-                return client
-            except ConnectionRefusedError:  # its thread has just been started
-                threading.Event().wait(0.01)
-        raise AssertionError("the server does not listen")
+        client.connect(("127.0.0.1", self.port))
+        return client
 
     def post(self, path: str, body: bytes, headers: str = "") -> socket.socket:
         client = self.connect()

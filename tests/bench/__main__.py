@@ -57,11 +57,11 @@ def ttft(port: int) -> float:
     return 1e3 * statistics.median(s.ttft for s in streams)
 
 
-def next_turn(port: int) -> float:
+def next_turn(port: int, cache: bool = True) -> float:
     """Milliseconds to the first token of a prompt that begins with about 700 tokens that were just asked."""
     said = f"{time.monotonic_ns()}. {LONG_PROMPT}"  # which nobody has asked before
     for question in (said, f"{said}. {PROMPTS[0]}"):
-        [stream] = client.run([client.Stream(port, client.completion(question, 2) | {"cache_prompt": True})])
+        [stream] = client.run([client.Stream(port, client.completion(question, 2) | {"cache_prompt": cache})])
     return 1e3 * stream.ttft
 
 
@@ -91,6 +91,7 @@ def main() -> None:
         *((f"tokens/s, {n} streams", lambda port, n=n: throughput(port, n, args.tokens)) for n in (1, 4, 8)),
         ("time to first token, ms", ttft),
         ("the next turn's first token, ms", next_turn),
+        ("the same, with nothing kept, ms", lambda port: next_turn(port, cache=False)),
         ("neighbour's worst gap, ms", neighbour_gap),
     ]
     if not args.only or "parking" in args.only:

@@ -251,18 +251,18 @@ def test_all_of_a_long_chat_is_drawn_and_its_end_is_in_view(page: Page, stack: S
     expect(page.locator("em", has_text="very")).to_be_visible()
 
 
-RENDERED = """[...document.querySelectorAll(".message--assistant .text > *")].map((section) =>
+RENDERED = """[...document.querySelectorAll(".message--assistant .text > .formulas")].map((section) =>
   section.firstElementChild.checkVisibility({ contentVisibilityAuto: true }))"""
 
 
 def test_an_answer_of_60000_characters_in_three_seconds_is_drawn_whole(page: Page, stack: Stack) -> None:
-    text = SHAPES["mixed"]
+    text = SHAPES["mixed"][:30_000] + "\n\n" + SHAPES["maths"][:30_000]
     with writer.answer(stack, text, 3.0) as path:
         page.goto(path)
         expect(page.locator(".message--assistant")).to_have_attribute("data-state", "finished")
         expected = draw_elsewhere(page, text)
         expect(page.locator(".message--assistant .text")).to_have_text(expected)
-        # Of all that only what is in view, or near, is laid out and painted.
+        # Of all the formulas only those in view, or near, are laid out and painted.
         until(lambda: page.evaluate(RENDERED)[0] is False)
         assert page.evaluate(RENDERED)[-1] is True
         assert page.evaluate(RENDERED).count(True) <= 5

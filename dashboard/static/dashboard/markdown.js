@@ -14,8 +14,8 @@ import { gettext } from "./words.js";
 
 export { ours } from "./sanitise.js";
 
-// Blocks in a section: what is out of view is left out of style, layout and paint by whole sections (markdown.css), so that
-// a frame costs what is in view, however long the answer is.
+// Blocks in a section. Each formula is a box that scrolls, which costs every frame something: sections with formulas are
+// left out of style, layout and paint while they are out of view (markdown.css). Others would cost more by it than without.
 const SECTION = 16;
 const CERTAIN = 64; // characters of a line after which it is known what the line is
 
@@ -175,6 +175,7 @@ export class Markdown {
     parent.children[block.index] = block.view;
     if (there) there.element.replaceWith(block.view.element);
     else room(parent, block).append(block.view.element);
+    if (block.kind === "maths") block.view.element.closest(".markdown > *").classList.add("formulas");
   }
 
   /** Returns whether all that can be drawn of it is. */

@@ -12,6 +12,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from inference import limits
 from inference.auth import Caller, _look_up, authenticate
 from inference.broker.admission import Account
 from inference.models import ApiKey
@@ -126,3 +127,14 @@ def test_the_command_refuses_a_user_that_does_not_exist():
     with pytest.raises(CommandError, match="no user 'bob'"):
         call_command("create_api_key", "--name", "laptop", "--user", "bob")
     assert not ApiKey.objects.exists()
+
+
+def test_computed_prompts_are_shared_by_a_person_with_all_their_keys_and_by_nobody_else(options):
+    ada = User.objects.create_user("ada")
+    keys = [create_key(name, owner) for name, owner in (("laptop", ada), ("phone", ada), ("robot", None))]
+    laptop, phone, robot = (who(bearer(key)).account for key in keys)
+    assert laptop == phone == limits.name_of(ada)
+    options(api_keys=("secret", "other"))
+    apart = {laptop, robot, *(who(bearer(key)).account for key in ("secret", "other")), ANYBODY.account}
+    assert len(apart) == 5
+    assert "" not in apart

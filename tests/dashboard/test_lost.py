@@ -12,6 +12,7 @@ from asgiref.sync import sync_to_async
 from django.utils import timezone
 
 from dashboard import conversation, lost, stream
+from inference import limits
 from inference.broker import jobs, occupancy
 from inference.broker.connect import sync_client
 from inference.broker.keys import JOBS
@@ -106,6 +107,7 @@ def test_an_answer_is_asked_for_as_it_was_also_while_another_version_is_read(ask
     chat.show(asked.message)
     again = Job.from_json(conversation.job(Generation.objects.get(pk=edited.pk)).to_json())
     assert (again.id, again.body) == (wanted.id, wanted.body)
+    assert again.account == wanted.account == limits.name_of(chat.user)
 
 
 @pytest.mark.parametrize("where", ["in the queue", "at a worker", "in a log", "nowhere", "too young to tell"])

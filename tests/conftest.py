@@ -72,8 +72,8 @@ os.environ["DJANGO_SETTINGS_MODULE"] = "project.settings"
 django.setup()
 
 
-# With several test processes one has all tests that have the whole product compute, so that two models hardly ever
-# share the cores; another has those of `live`, which write the answers themselves. Each starts its product once.
+# With several test processes one has all tests that have the whole product compute, so that two models hardly
+# ever share the cores. Those of `live` write the answers themselves, and may run beside them.
 STACKS = {"chaos": "models", "e2e": "models", "live": "live"}
 
 

@@ -72,9 +72,9 @@ os.environ["DJANGO_SETTINGS_MODULE"] = "project.settings"
 django.setup()
 
 
-# With several test processes one has all tests that have the whole product compute, so that two models hardly
-# ever share the cores. Those of `live` write the answers themselves, and may run beside them.
-STACKS = {"chaos": "models", "e2e": "models", "live": "live"}
+# With several test processes one has all tests that talk to the whole product, so that two models hardly ever
+# share the cores, and what is started for a package is started once.
+STACKS = ("chaos", "e2e", "live")
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -84,7 +84,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     class Scheduling(LoadScopeScheduling):  # type: ignore[misc]
         def _split_scope(self, nodeid: str) -> str:
             path = nodeid.partition("::")[0]
-            return STACKS.get(Path(path).parts[1], path)
+            return "stacks" if Path(path).parts[1] in STACKS else path
 
     return Scheduling(config, log)
 

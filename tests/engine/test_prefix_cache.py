@@ -9,7 +9,6 @@ import pytest
 from inference.engine import prefix_cache
 from inference.engine.engine import Engine
 from inference.engine.llama import Context
-from inference.engine.prefix_cache import PrefixCache
 from inference.engine.sampling import Sampler
 from inference.engine.sequence import Sequence
 from inference.engine.text import TextAssembler
@@ -220,6 +219,6 @@ def test_block_keys_tell_accounts_and_places_apart() -> None:
 
 
 def test_the_cache_is_off_without_ram(make: Make) -> None:
-    engine = make(cache_ram=0)
-    assert not engine._prefixes.is_on
-    assert isinstance(engine._prefixes, PrefixCache)
+    run = Asked(make(cache_ram=0))
+    run.answered(STORY)
+    assert run.engine.cached_bytes == run.cached(STORY) == 0
